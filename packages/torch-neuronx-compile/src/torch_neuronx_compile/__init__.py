@@ -1,0 +1,1 @@
+"""Lowering of ATen operators to StableHLO, and of StableHLO to NEFF programs."""
