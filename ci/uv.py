@@ -4,11 +4,11 @@ Two things stand between a clean clone and plain `uv`, and this file is both of 
 
 * uv may be missing. Then a pinned one is installed into an environment of its own in the user's cache folder.
 * `uv.lock` is committed with every download address under a placeholder host (`*.invalid`), so that the repository
-  names no registry. uv reads addresses from the lock, so the true ones - those that the local uv resolves from - are put
-  in place for the length of one command and taken out afterwards, whether it succeeds, fails or is interrupted.
+  names no registry. uv reads addresses from the lock, so the true ones, those that the local uv resolves from, are
+  put in place for the length of one command and taken out afterwards, whether it succeeds, fails or is interrupted.
 
-`run` is split into `sync` (with true addresses) and `uv run --no-sync` (without): a program may run for hours, and the
-lock is held by one command at a time. Any Python from 3.11 on runs this file; it imports nothing beyond the standard library.
+`run` is split into `sync` (with true addresses) and `uv run --no-sync` (without): a program may run for hours, and
+the lock is held by one command at a time. Any Python from 3.11 on runs this file; it needs the standard library only.
 """
 
 from __future__ import annotations
@@ -77,13 +77,16 @@ def find_uv() -> str:
             # Built under another name and renamed, so that an interrupted install is never taken for a finished one.
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 environment = Path(scratch, "environment")
-                print(f"ci/uv.py: no uv >= {UV_OLDEST[0]}.{UV_OLDEST[1]} on PATH; installing uv {UV_VERSION} into {uv.parents[1]}", file=sys.stderr)
+                oldest = ".".join(map(str, UV_OLDEST))
+                print(
+                    f"ci/uv.py: no uv >= {oldest} on PATH; installing {UV_VERSION} in {uv.parents[1]}", file=sys.stderr
+                )
                 for command in (
                     [sys.executable, "-m", "venv", str(environment)],
                     [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}"],
                 ):
                     if subprocess.run(command).returncode:
-                        raise Failure(f"could not install uv: {' '.join(command)} failed (on Debian: apt-get install python3-venv)")
+                        raise Failure(f"no uv: {' '.join(command)} failed (on Debian: apt-get install python3-venv)")
                 environment.rename(uv.parents[1])
     return str(uv)
 
@@ -99,7 +102,7 @@ def true_addresses(uv: str) -> tuple[str, str]:
         text = Path(scratch, "uv.lock").read_text()
     index, files = re.search(r'registry = "([^"]+)"', text), re.search(r'url = "(.*?)packages/', text)
     if not index or not files:
-        raise Failure("the local package index has a layout that ci/uv.py does not know: no …/packages/… in its addresses")
+        raise Failure("the local package index has no …/packages/… in its addresses; ci/uv.py knows no other layout")
     return index[1], files[1]
 
 
@@ -129,13 +132,13 @@ def addresses_in_place(uv: str) -> Iterator[None]:
             replace_in_lock([(f'"{index}"', f'"{INDEX}"'), (f'"{files}', f'"{FILES}')])
             for number, handler in previous.items():
                 signal.signal(number, handler)
-    left = {host for host in re.findall(r'"https?://([^/"]+)', LOCK.read_text()) if not host.endswith(".invalid")} if LOCK.exists() else ()
-    if left:
-        raise Failure(f"uv.lock holds addresses of more than one index; ci/uv.py knows one. Left in place: {', '.join(sorted(left))}")
+    hosts = set(re.findall(r'"https?://([^/"]+)', LOCK.read_text())) if LOCK.exists() else set()
+    if left := sorted(host for host in hosts if not host.endswith(".invalid")):
+        raise Failure(f"uv.lock holds addresses of more than one index; ci/uv.py hides those of one. Left: {left}")
 
 
 def run(uv: str, arguments: list[str]) -> int:
-    """Run uv to its end. A signal that asks us to stop is passed on, and we wait: uv must not write after the restoration."""
+    """Run uv to its end. A signal that asks us to stop is passed on, and we wait: uv must not write after us."""
     child: subprocess.Popen | None = None
     early: list[int] = []
 
