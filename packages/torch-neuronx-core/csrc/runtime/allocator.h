@@ -9,7 +9,7 @@ namespace torch_neuronx {
 
 // The one allocator of the process; allocates on the calling thread's current device. Never destroyed: tensors may be
 // freed after static destruction.
-c10::DeviceAllocator *allocator();
+c10::DeviceAllocator* allocator();
 
 // Allocate on a given device, whatever the current one is.
 c10::DataPtr allocate(size_t nbytes, c10::DeviceIndex device);

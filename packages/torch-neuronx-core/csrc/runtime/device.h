@@ -44,8 +44,8 @@ inline bool is_ready() noexcept { return detail::state.load(std::memory_order_re
 inline bool in_bad_fork() noexcept { return detail::state.load(std::memory_order_relaxed) == detail::State::kForked; }
 
 // Throws "<action>: <the runtime's explanation> (<status>)" unless status is NRT_SUCCESS.
-[[noreturn]] void fail(NRT_STATUS status, const char *action);
-inline void check(NRT_STATUS status, const char *action) {
+[[noreturn]] void fail(NRT_STATUS status, const char* action);
+inline void check(NRT_STATUS status, const char* action) {
   if (status != NRT_SUCCESS) [[unlikely]] {
     fail(status, action);
   }

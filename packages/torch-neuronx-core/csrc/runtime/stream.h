@@ -27,27 +27,28 @@ c10::Stream current_stream(c10::DeviceIndex device);
 // Returns the previous one.
 c10::Stream exchange_stream(c10::Stream stream);
 // Throws when the stream does not belong to a device of this process.
-StreamState &stream_state(c10::Stream stream);
-StreamState &current_stream_state(c10::DeviceIndex device);
+StreamState& stream_state(c10::Stream stream);
+StreamState& current_stream_state(c10::DeviceIndex device);
 
 // Wait until everything submitted to the stream, or to all streams of a device, is done.
 void synchronize_stream(c10::Stream stream);
 void synchronize_device(c10::DeviceIndex device);
 
-// Exclusive use of the calling thread's stream on a device, with all earlier work of that stream done. Starts the runtime.
+// Exclusive use of the calling thread's stream on a device, with all earlier work of that stream done. Starts the
+// runtime.
 class StreamLock {
  public:
   explicit StreamLock(c10::DeviceIndex device) : state_(ready_state(device)), lock_(state_.mutex) {}
   ~StreamLock() { state_.sequence.fetch_add(1, std::memory_order_release); }
-  StreamLock(const StreamLock &) = delete;
-  StreamLock &operator=(const StreamLock &) = delete;
+  StreamLock(const StreamLock&) = delete;
+  StreamLock& operator=(const StreamLock&) = delete;
 
  private:
-  static StreamState &ready_state(c10::DeviceIndex device) {
+  static StreamState& ready_state(c10::DeviceIndex device) {
     ensure_ready();
     return current_stream_state(device);
   }
-  StreamState &state_;
+  StreamState& state_;
   std::lock_guard<std::mutex> lock_;
 };
 

@@ -1,0 +1,238 @@
+#include "runtime/allocator.h"
+
+#include <c10/util/SmallVector.h>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include "neuron/launch.h"
+
+namespace torch_neuronx {
+
+namespace {
+
+using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
+using c10::CachingAllocator::StatType;
+
+// Requests below this count as the small pool in torch's statistics.
+constexpr size_t kSmallPool = size_t{1} << 20;
+
+// One live allocation: the context of its DataPtr. Kept outside device memory, which the host may not be able to read.
+struct Block {
+  void* address;
+  size_t nbytes;
+  c10::DeviceIndex device;
+  Block* next;  // while on a free list
+};
+
+struct DeviceMemory {
+  std::mutex mutex;  // a leaf, but for the runtime's own locks
+  Block* unused = nullptr;
+  std::deque<Block> blocks;  // owner of all Blocks; their addresses stay valid
+  StatArray allocation, allocated_bytes;
+  int64_t retries = 0, out_of_memory = 0;
+
+  Block* take_block() {
+    if (unused == nullptr) {
+      return &blocks.emplace_back();
+    }
+    Block* block = unused;
+    unused = block->next;
+    return block;
+  }
+};
+
+std::deque<DeviceMemory>& memories() {
+  static auto* all = new std::deque<DeviceMemory>(static_cast<size_t>(device_count()));
+  return *all;
+}
+
+DeviceMemory& memory_of(c10::DeviceIndex device) { return memories()[static_cast<size_t>(device)]; }
+
+template <typename Change>
+void count(DeviceMemory& memory, size_t nbytes, Change change) {
+  const auto pool = static_cast<size_t>(nbytes < kSmallPool ? StatType::SMALL_POOL : StatType::LARGE_POOL);
+  for (const size_t kind : {static_cast<size_t>(StatType::AGGREGATE), pool}) {
+    change(memory.allocation[kind], size_t{1});
+    change(memory.allocated_bytes[kind], nbytes);
+  }
+}
+
+nrtx_memory_stats_t runtime_stats(c10::DeviceIndex device) {
+  nrtx_memory_stats_t stats{};
+  check(nrtx_memory_stats(device, &stats), "Cannot read the memory statistics");
+  return stats;
+}
+
+std::string as_size(uint64_t nbytes) {
+  std::ostringstream text;
+  text.precision(2);
+  text << std::fixed;
+  if (nbytes < (uint64_t{1} << 20)) {
+    text << static_cast<double>(nbytes) / 1024 << " KiB";
+  } else if (nbytes < (uint64_t{1} << 30)) {
+    text << static_cast<double>(nbytes) / (1 << 20) << " MiB";
+  } else {
+    text << static_cast<double>(nbytes) / (1 << 30) << " GiB";
+  }
+  return text.str();
+}
+
+[[noreturn]] void throw_out_of_memory(size_t nbytes, c10::DeviceIndex device) {
+  const nrtx_memory_stats_t stats = runtime_stats(device);
+  const uint64_t free = stats.limit > stats.allocated ? stats.limit - stats.allocated : 0;
+  c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(nbytes), stats.allocated, stats.reserved,
+                                   c10::Device(kNeuron, device));
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "NEURON out of memory. Tried to allocate ", as_size(nbytes), ". Core ",
+                   static_cast<int>(device), " has a total capacity of ", as_size(stats.limit), " of which ",
+                   as_size(free), " is free; ", as_size(stats.allocated), " is allocated and ", as_size(stats.reserved),
+                   " is reserved. Free tensors or use smaller batches; in simulation NEURON_SIM_HBM_BYTES sets the "
+                   "capacity");
+}
+
+void* take_memory(size_t nbytes, c10::DeviceIndex device, DeviceMemory& memory) {
+  void* address = nullptr;
+  NRT_STATUS status = nrtx_memory_allocate(device, nbytes, &address);
+  if (status == NRT_RESOURCE) {
+    ++memory.retries;
+    check(nrtx_memory_empty_cache(device), "Cannot give cached memory back");
+    status = nrtx_memory_allocate(device, nbytes, &address);
+    if (status == NRT_RESOURCE) {
+      ++memory.out_of_memory;
+      throw_out_of_memory(nbytes, device);
+    }
+  }
+  check(status, "Cannot allocate device memory");
+  return address;
+}
+
+void release(void* context) {
+  // After a fork the runtime's locks may be held by threads that this process does not have.
+  if (context == nullptr || in_bad_fork()) {
+    return;
+  }
+  auto* block = static_cast<Block*>(context);
+  DeviceMemory& memory = memory_of(block->device);
+  const size_t nbytes = block->nbytes;
+  void* address = block->address;
+  const c10::DeviceIndex device = block->device;
+  size_t allocated = 0;
+  {
+    std::lock_guard<std::mutex> lock(memory.mutex);
+    nrtx_memory_free(address);
+    count(memory, nbytes, [](Stat& stat, size_t amount) { stat.decrease(amount); });
+    allocated = static_cast<size_t>(memory.allocated_bytes[0].current);
+    block->next = memory.unused;
+    memory.unused = block;
+  }
+  if (c10::memoryProfilingEnabled()) [[unlikely]] {
+    c10::reportMemoryUsageToProfiler(address, -static_cast<int64_t>(nbytes), allocated, runtime_stats(device).reserved,
+                                     c10::Device(kNeuron, device));
+  }
+}
+
+struct NeuronAllocator final : c10::DeviceAllocator {
+  c10::DataPtr allocate(size_t nbytes) override { return torch_neuronx::allocate(nbytes, current_device()); }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // the context is a Block, not the address
+  void copy_data(void* destination, const void* source, std::size_t nbytes) const override {
+    check(nrtx_copy_on_device(destination, source, nbytes), "Cannot copy device memory");
+  }
+  bool initialized() override { return is_ready(); }
+  void emptyCache(c10::MempoolId_t /*pool*/) override {
+    if (is_ready()) {
+      for (c10::DeviceIndex device = 0; device < device_count(); ++device) {
+        check(nrtx_memory_empty_cache(device), "Cannot give cached memory back");
+      }
+    }
+  }
+  // Memory is reused only by work that runs later, inline; there is nothing to wait for.
+  void recordStream(const c10::DataPtr& /*data*/, c10::Stream /*stream*/) override {}
+
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    ensure_ready();
+    DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
+    const nrtx_memory_stats_t runtime = runtime_stats(device);
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    std::lock_guard<std::mutex> lock(memory.mutex);
+    stats.allocation = stats.active = memory.allocation;
+    stats.allocated_bytes = stats.active_bytes = stats.requested_bytes = memory.allocated_bytes;
+    Stat& reserved = stats.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)];
+    reserved.current = static_cast<int64_t>(runtime.reserved);
+    reserved.peak = static_cast<int64_t>(runtime.peak_reserved);
+    stats.num_alloc_retries = memory.retries;
+    stats.num_ooms = memory.out_of_memory;
+    stats.num_device_alloc = static_cast<int64_t>(runtime.allocations);
+    stats.num_device_free = static_cast<int64_t>(runtime.frees);
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
+    std::lock_guard<std::mutex> lock(memory.mutex);
+    for (StatArray* array : {&memory.allocation, &memory.allocated_bytes}) {
+      for (Stat& stat : *array) {
+        stat.reset_accumulated();
+      }
+    }
+    memory.retries = memory.out_of_memory = 0;
+  }
+  void resetPeakStats(c10::DeviceIndex device) override {
+    DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
+    {
+      std::lock_guard<std::mutex> lock(memory.mutex);
+      for (StatArray* array : {&memory.allocation, &memory.allocated_bytes}) {
+        for (Stat& stat : *array) {
+          stat.reset_peak();
+        }
+      }
+    }
+    if (is_ready()) {
+      check(nrtx_memory_reset_peak(device), "Cannot reset the memory statistics");
+    }
+  }
+  // Free and total bytes.
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    ensure_ready();
+    const nrtx_memory_stats_t stats = runtime_stats(resolve(c10::Device(kNeuron, device)));
+    return {stats.limit > stats.allocated ? stats.limit - stats.allocated : 0, stats.limit};
+  }
+};
+
+}  // namespace
+
+c10::DeviceAllocator* allocator() {
+  static auto* instance = new NeuronAllocator();
+  return instance;
+}
+
+c10::DataPtr allocate(size_t nbytes, c10::DeviceIndex device) {
+  ensure_ready();
+  const c10::Device where(kNeuron, device);
+  if (nbytes == 0) {
+    return {nullptr, nullptr, &release, where};
+  }
+  DeviceMemory& memory = memory_of(device);
+  Block* block = nullptr;
+  size_t allocated = 0;
+  {
+    std::lock_guard<std::mutex> lock(memory.mutex);
+    void* address = take_memory(nbytes, device, memory);
+    block = memory.take_block();
+    block->address = address;
+    block->nbytes = nbytes;
+    block->device = device;
+    count(memory, nbytes, [](Stat& stat, size_t amount) { stat.increase(amount); });
+    allocated = static_cast<size_t>(memory.allocated_bytes[0].current);
+  }
+  if (c10::memoryProfilingEnabled()) [[unlikely]] {
+    c10::reportMemoryUsageToProfiler(block->address, static_cast<int64_t>(nbytes), allocated,
+                                     runtime_stats(device).reserved, where);
+  }
+  return {block->address, block, &release, where};
+}
+
+void register_allocator() { c10::SetAllocator(kNeuron, allocator()); }
+
+}  // namespace torch_neuronx
