@@ -68,6 +68,7 @@ PYBIND11_MODULE(_C, m) {
         return reserve_philox(std::nullopt, static_cast<c10::DeviceIndex>(device), advance);
       },
       "Reserve `advance` random numbers of the device's default generator; returns (seed, offset of the first).");
+  m.def("live_blocks", [](int device) { return live_blocks(static_cast<c10::DeviceIndex>(device)); });
   m.def("instance", &instance);
   m.def("host_visible", &nrtx_host_visible);
   m.def("set_threads", [](int threads) { check(nrtx_set_threads(threads), "Cannot set the number of threads"); });

@@ -1,7 +1,5 @@
 #include "runtime/allocator.h"
 
-#include <c10/util/SmallVector.h>
-
 #include <array>
 #include <atomic>
 #include <deque>
@@ -22,10 +20,10 @@ constexpr size_t kSmallPool = size_t{1} << 20;
 
 // One live allocation: the context of its DataPtr. Kept outside device memory, which the host may not be able to read.
 struct Block {
-  void* address;
+  void* address;  // null while on the list of unused ones
   size_t nbytes;
   c10::DeviceIndex device;
-  Block* next;  // while on a free list
+  Block* next;  // on the list of unused ones
 };
 
 struct DeviceMemory {
@@ -125,6 +123,7 @@ void release(void* context) {
     nrtx_memory_free(address);
     count(memory, nbytes, [](Stat& stat, size_t amount) { stat.decrease(amount); });
     allocated = static_cast<size_t>(memory.allocated_bytes[0].current);
+    block->address = nullptr;
     block->next = memory.unused;
     memory.unused = block;
   }
@@ -231,6 +230,18 @@ c10::DataPtr allocate(size_t nbytes, c10::DeviceIndex device) {
                                      runtime_stats(device).reserved, where);
   }
   return {block->address, block, &release, where};
+}
+
+std::vector<std::pair<uintptr_t, size_t>> live_blocks(c10::DeviceIndex device) {
+  DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
+  std::vector<std::pair<uintptr_t, size_t>> live;
+  std::lock_guard<std::mutex> lock(memory.mutex);
+  for (const Block& block : memory.blocks) {
+    if (block.address != nullptr) {
+      live.emplace_back(reinterpret_cast<uintptr_t>(block.address), block.nbytes);
+    }
+  }
+  return live;
 }
 
 void register_allocator() { c10::SetAllocator(kNeuron, allocator()); }
