@@ -18,6 +18,7 @@ from torch_neuronx_compile.stablehlo.external import (
 from torch_neuronx_compile.stablehlo.indexing import (
     GATHER_DIMENSIONS, SCATTER_BODIES, SCATTER_DIMENSIONS, gather, scatter,
 )  # fmt: skip
+from torch_neuronx_compile.stablehlo.literal import literal, representable
 from torch_neuronx_compile.stablehlo.movement import (
     broadcast_in_dim, concatenate, constant, dynamic_slice, dynamic_update_slice, iota, pad,
     reshape, reverse, slice, transpose,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch_neuronx_compile.dim import Dim, Size, ceil_div, product
+from torch_neuronx_compile.stablehlo.literal import representable
 from torch_neuronx_compile.stablehlo.ops import OpSpec, check_count, define, kind, make, refuse
 from torch_neuronx_compile.stablehlo.value import TensorType, Value
 
@@ -149,7 +150,14 @@ define("dynamic_update_slice", "stablehlo.dynamic_update_slice", _dynamic_update
 
 
 def constant(value: bool | int | float | Dim | tuple, dtype: str, shape: Sequence[Size] = ()) -> Value:
-    """A tensor filled with one number (a symbolic size is a number too), or with a tuple of them in row-major order."""
+    """A tensor filled with one number (a symbolic size is a number too), or with a tuple of them in row-major order.
+
+    The `value` attribute holds the numbers as the element type stores them (see `representable`).
+    """
+    if isinstance(value, tuple):
+        value = tuple(representable(v, dtype) for v in value)
+    elif not isinstance(value, Dim):
+        value = representable(value, dtype)
     return make("constant", (), {"value": value, "shape": tuple(shape), "dtype": dtype})
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 
 from torch_neuronx_compile.dim import Dim, Size
+from torch_neuronx_compile.stablehlo.literal import literal, representable
 from torch_neuronx_compile.stablehlo.ops import OPS, HloTypeError, kind
 from torch_neuronx_compile.stablehlo.value import Operation, Parameter, TensorType, Value, parameters, topological
 
@@ -19,34 +19,6 @@ def print_module(results: Sequence[Value], inputs: Sequence[Parameter] | None = 
     ends in a comment with the expressions (to read, not to parse); without it `HloTypeError` is raised.
     """
     return _Printer(symbolic).module(results, parameters(results) if inputs is None else inputs, name)
-
-
-_INFINITY_BITS = {"f64": (0x7FF0000000000000, 16), "f32": (0x7F800000, 8), "bf16": (0x7F80, 4), "f16": (0x7C00, 4)}
-_QUIET_BIT = {"f64": 1 << 51, "f32": 1 << 22, "bf16": 1 << 6, "f16": 1 << 9}
-_LARGEST = {"f64": math.inf, "f32": 3.4028235677973366e38, "bf16": 3.3961775292304957e38, "f16": 65520.0}
-
-
-def _number(value: bool | int | float, dtype: str) -> str:
-    """A literal of the element type. Floats are read as doubles and rounded once, so `repr` is exact enough."""
-    if dtype == "i1":
-        return "true" if value else "false"
-    if kind(dtype) == "i":
-        bits = int(value)
-        if dtype == "ui8":
-            return str(bits & 0xFF)
-        width = int(dtype[1:])
-        return str((bits + (1 << (width - 1))) % (1 << width) - (1 << (width - 1)))
-    value = float(value)
-    bits, digits = _INFINITY_BITS[dtype]
-    if math.isnan(value):
-        return f"0x{bits | _QUIET_BIT[dtype]:0{digits}X}"
-    if abs(value) >= _LARGEST[dtype]:  # beyond the largest finite number the type rounds to
-        return f"0x{bits | (1 << (4 * digits - 1) if value < 0 else 0):0{digits}X}"
-    if dtype == "f32":
-        value = struct.unpack("f", struct.pack("f", value))[0]
-    text = repr(value)
-    mantissa, exponent, power = text.partition("e")
-    return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
 
 
 def _array(values: Sequence[Size]) -> str:
@@ -136,7 +108,7 @@ class _Printer:
         """Prints the initial value of a reduction and returns its name."""
         name = self.fresh()
         value = _neutral(body, dtype)
-        self.line(name, f"stablehlo.constant dense<{_number(value, dtype)}> : tensor<{dtype}>")
+        self.line(name, f"stablehlo.constant dense<{literal(representable(value, dtype), dtype)}> : tensor<{dtype}>")
         return name
 
     def region(self, body: str, dtype: str, indent: str = "") -> str:
@@ -188,14 +160,14 @@ def _compare(p: _Printer, o: Operation, name: str) -> None:
 def _constant(p: _Printer, o: Operation, name: str) -> None:
     value, type = o.attributes["value"], o.types[0]
     if isinstance(value, tuple):
-        text = _nested([_number(v, type.dtype) for v in value], type.shape)
+        text = _nested([literal(v, type.dtype) for v in value], type.shape)
     elif isinstance(value, Dim):
         if not p.symbolic:
             raise HloTypeError(f"print_module: the constant {value} is symbolic; freeze the module or ask for symbolic=True")
         p.comments.append(str(value))
         text = "?"
     else:
-        text = _number(value, type.dtype)
+        text = literal(value, type.dtype)
     p.line(name, f"stablehlo.constant dense<{text}> : {p.type(type)}")
 
 
@@ -267,7 +239,7 @@ def _arg_reduce(p: _Printer, o: Operation, name: str) -> None:
 
     def emit(text: str) -> str:
         result = p.fresh()
-        inner.append(f"      {result} = {text}")
+        inner.append(f"  {result} = {text}")
         return result
 
     def test(direction: str, left: str, right: str, type: str, order: str) -> str:
@@ -353,7 +325,7 @@ def _scatter(p: _Printer, o: Operation, name: str) -> None:
 
 
 def _random_bits(p: _Printer, o: Operation, name: str) -> None:
-    """A Philox generator whose state is (key, counter) gives the four words of each counter side by side."""
+    """A Philox generator whose state is (key, low and high word of the counter) gives the four words of each counter side by side."""
     seed, offset = (p.names[x] for x in o.operands)
     shape, word = o.attributes["shape"], o.attributes["word"]
     type = p.type(o.types[0])
@@ -366,14 +338,17 @@ def _random_bits(p: _Printer, o: Operation, name: str) -> None:
         p.line(wide, f"stablehlo.bitcast_convert {number} : (tensor<i64>) -> tensor<ui64>")
         p.line(one, f"stablehlo.reshape {wide} : (tensor<ui64>) -> tensor<1xui64>")
         state.append(one)
-    joined, pair, word_of, flat, bits = (p.fresh() for _ in range(5))
+    joined, pair, word_of, flat, bits, high = (p.fresh() for _ in range(6))
+    p.line(high, "stablehlo.constant dense<0> : tensor<1xui64>")
+    state.append(high)
     all_words = TensorType((*shape, 4), "i32")
     wide_type = p.type(all_words).replace("xi32>", "xui32>")
     one_type = p.type(TensorType((*shape, 1), "i32")).replace("xi32>", "xui32>")
     flat_type = type.replace("xi32>", "xui32>").replace("<i32>", "<ui32>")
-    p.line(joined, f"stablehlo.concatenate {', '.join(state)}, dim = 0 : (tensor<1xui64>, tensor<1xui64>) -> tensor<2xui64>")
+    p.line(joined, f"stablehlo.concatenate {', '.join(state)}, dim = 0 : "
+           "(tensor<1xui64>, tensor<1xui64>, tensor<1xui64>) -> tensor<3xui64>")
     p.line(f"{pair}, {bits}", f'"stablehlo.rng_bit_generator"({joined}) {{rng_algorithm = #stablehlo<rng_algorithm PHILOX>}} : '
-           f"(tensor<2xui64>) -> (tensor<2xui64>, {wide_type})")  # fmt: skip
+           f"(tensor<3xui64>) -> (tensor<3xui64>, {wide_type})")  # fmt: skip
     p.line(word_of, f'"stablehlo.slice"({bits}) {{start_indices = {_array([0] * len(shape) + [word])}, '
            f"limit_indices = {_array([*shape, word + 1])}, strides = {_array([1] * (len(shape) + 1))}}} : "
            f"({wide_type}) -> {one_type}")  # fmt: skip
