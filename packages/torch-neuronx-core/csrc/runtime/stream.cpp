@@ -62,7 +62,10 @@ struct NeuronGuard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
   c10::DeviceCapability getDeviceCapability(c10::Device /*device*/) const override {
-    return c10::DeviceCapability();  // every dtype can be stored and computed
+    c10::DeviceCapability capability;  // every dtype but the quantized ones
+    auto& types = capability.capability_data.supported_scalar_types;
+    types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = types.has_QUInt4x2 = types.has_QUInt2x4 = 0;
+    return capability;
   }
 
   c10::Stream getStream(c10::Device device) const override { return current_stream(resolve(device)); }

@@ -22,12 +22,20 @@ class Stream(torch.Stream):
         return f"torch.neuron.Stream(device={self.device}, stream_id={self.stream_id})"
 
 
-class Event(torch.Event):
-    """An event. ``elapsed_time`` of two events made with ``enable_timing`` is the host's wall time in milliseconds."""
+class _EventType(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, torch.Event) and instance.device.type == "neuron"
+
+
+class Event(torch.Event, metaclass=_EventType):
+    """An event of the current device. ``elapsed_time`` of two events is the host's wall time in milliseconds.
+
+    Calling the class returns a ``torch.Event``: torch's own ``elapsed_time`` and ``record_event`` refuse subclasses.
+    """
 
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
         device = torch.device("neuron", _C.current_device())
-        return super().__new__(cls, device, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+        return torch.Event(device, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
 def _as_neuron(stream: torch.Stream) -> Stream:

@@ -53,10 +53,10 @@ ROWS = (
         apply=_dlpack,
     ),
     Row(
-        module="safetensors.torch",
+        module="safetensors",
         distribution="safetensors",
         versions=("0.4", ""),
-        symbol="safetensors.safe_open, safetensors.torch.load_file",
+        symbol="safetensors.safe_open",
         why="the list of device names is closed",
         link="huggingface/safetensors#674",
         test="tests/test_interop.py::test_safetensors",
