@@ -1,0 +1,33 @@
+"""The value that enters the passes: StableHLO results, and how the launch lays out its buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch_neuronx_compile.dim import ShapeEnv, Size
+from torch_neuronx_compile.stablehlo.value import Parameter, Value
+
+
+class Module:
+    """parameters: all inputs of the launch in order of their numbers, used or not. strides: one tuple (elements) for each
+    parameter of role "tensor". results: the values to be written; output_strides: one tuple each, or None for row-major;
+    aliases: for each result the tensor parameter's position at whose address it is written, or None. env: where the
+    guards of symbolic sizes are, or None for a frozen module.
+    """
+
+    __slots__ = ("name", "parameters", "strides", "results", "output_strides", "aliases", "env")
+
+    def __init__(self, name: str, parameters: Sequence[Parameter], strides: Sequence[tuple[Size, ...]], results: Sequence[Value],
+                 output_strides: Sequence[tuple[Size, ...] | None] | None = None,
+                 aliases: Sequence[int | None] | None = None, env: ShapeEnv | None = None):  # fmt: skip
+        self.name = name
+        self.parameters = tuple(parameters)
+        self.strides = tuple(strides)
+        self.results = tuple(results)
+        self.output_strides = (None,) * len(self.results) if output_strides is None else tuple(output_strides)
+        self.aliases = (None,) * len(self.results) if aliases is None else tuple(aliases)
+        self.env = env
+
+    def with_results(self, results: Sequence[Value]) -> Module:
+        """The same launch for other results, of the same types."""
+        return Module(self.name, self.parameters, self.strides, results, self.output_strides, self.aliases, self.env)
