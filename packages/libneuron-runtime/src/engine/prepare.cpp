@@ -1,0 +1,19 @@
+#include "base/error.h"
+#include "engine/instruction.h"
+#include "engine/tile/map.h"
+
+namespace neuron {
+
+std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction) {
+  using namespace engine;
+  switch (instruction.opcode) {
+    case Opcode::TILE:
+      if (static_cast<TileMode>(instruction.params[0]) == TileMode::MAP) return prepare_map(instruction);
+      break;
+    case Opcode::TENSOR_TENSOR: return prepare_map(instruction);
+    default: break;
+  }
+  throw Error(NRT_UNSUPPORTED_NEFF_VERSION, format("this build does not run opcode %u", static_cast<unsigned>(instruction.opcode)));
+}
+
+}  // namespace neuron
