@@ -6,6 +6,12 @@ file here and one row in the conformance table of the same family.
 
 from torch_neuronx_compile.lowering import (  # noqa: F401  (importing a family adds its rows)
     binary,
+    comparison,
+    creation,
+    matmul,
+    reduction,
+    softmax,
+    ternary,
     unary,
 )
 from torch_neuronx_compile.lowering.functional import Functional, functional  # noqa: F401

@@ -1,5 +1,5 @@
 """The conformance tables, one module a family; `ALL` holds every case."""
 
-from . import elementwise
+from . import creation, elementwise, matmul, reduction, selection
 
-ALL = [*elementwise.CASES]
+ALL = [*elementwise.CASES, *selection.CASES, *creation.CASES, *reduction.CASES, *matmul.CASES]
