@@ -256,7 +256,7 @@ class Body:
     def __init__(self, emitter: _Emitter, group: Group, extents: Sequence[Size], first_pattern: int = 0):
         self.emitter = emitter
         self.group = group
-        self.program = MicroProgram()
+        self.program = MicroProgram(excess_precision=emitter.fusion.plan.excess_precision)
         self.patterns: list[Window] = []
         self.stored: set[int] = set()
         self.first = first_pattern

@@ -342,4 +342,4 @@ def layout(module: Module) -> Plan:
         strides = row_major(shape) if strides is None else tuple(map(resolved, strides))
         assert same_all(shape, value.shape)
         outputs.append(Output(self.of(value), shape, value.dtype, strides, alias))
-    return Plan(self.nodes, self.inputs, self.scalars, outputs, module.env)
+    return Plan(self.nodes, self.inputs, self.scalars, outputs, module.excess_precision)

@@ -47,9 +47,10 @@ _INSIDE = {
 
 
 class MicroProgram:
-    """Micro-operations under construction; equal ones are made once."""
+    """Micro-operations under construction; equal ones are made once. With `excess_precision`, floats are rounded by stores alone."""
 
-    def __init__(self):
+    def __init__(self, *, excess_precision: bool = False):
+        self.excess_precision = excess_precision
         self.micro: list[Micro] = []
         self._made: dict[tuple, int] = {}
 
@@ -87,6 +88,8 @@ class MicroProgram:
     def round(self, register: int, dtype: str) -> int:
         """Round or wrap a register to an element type."""
         op = _ROUND.get(dtype)
+        if self.excess_precision and dtype in ("bf16", "f16"):
+            return register
         return register if op is None else self.emit(op, STORAGE[dtype][1], register)
 
     def convert(self, register: int, source: str, target: str) -> int:

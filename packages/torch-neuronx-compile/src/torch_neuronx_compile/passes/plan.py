@@ -84,14 +84,14 @@ class Output:
 class Plan:
     """A module after `layout`: nodes in an order in which operands come first, and the outputs."""
 
-    __slots__ = ("nodes", "inputs", "scalars", "outputs", "env")
+    __slots__ = ("nodes", "inputs", "scalars", "outputs", "excess_precision")
 
-    def __init__(self, nodes: list[Node], inputs: list[Node], scalars: int, outputs: list[Output], env: Any):
+    def __init__(self, nodes: list[Node], inputs: list[Node], scalars: int, outputs: list[Output], excess_precision: bool = False):
         self.nodes = nodes
         self.inputs = inputs
         self.scalars = scalars
         self.outputs = outputs
-        self.env = env
+        self.excess_precision = excess_precision
 
     def __repr__(self) -> str:
         lines = [repr(node) for node in self.nodes]
