@@ -40,7 +40,7 @@ const nrt_tensor& range(const nrt_tensor* tensor, uint64_t offset, uint64_t size
   return *tensor;
 }
 
-void read(const nrt_tensor* tensor, void* buffer, uint64_t offset, uint64_t size) {
+void read_bytes(const nrt_tensor* tensor, void* buffer, uint64_t offset, uint64_t size) {
   const nrt_tensor& t = range(tensor, offset, size);
   if (size == 0) return;
   require(buffer, "buf");
@@ -51,7 +51,7 @@ void read(const nrt_tensor* tensor, void* buffer, uint64_t offset, uint64_t size
   }
 }
 
-void write(const nrt_tensor* tensor, const void* buffer, uint64_t offset, uint64_t size) {
+void write_bytes(const nrt_tensor* tensor, const void* buffer, uint64_t offset, uint64_t size) {
   const nrt_tensor& t = range(tensor, offset, size);
   if (size == 0) return;
   require(buffer, "buf");
@@ -168,19 +168,19 @@ void nrt_tensor_free(nrt_tensor_t** tensor) {
 }
 
 NRT_STATUS nrt_tensor_read(const nrt_tensor_t* tensor, void* buf, size_t offset, size_t size) {
-  return guarded([&] { read(tensor, buf, offset, size); });
+  return guarded([&] { read_bytes(tensor, buf, offset, size); });
 }
 
 NRT_STATUS nrt_tensor_write(nrt_tensor_t* tensor, const void* buf, size_t offset, size_t size) {
-  return guarded([&] { write(tensor, buf, offset, size); });
+  return guarded([&] { write_bytes(tensor, buf, offset, size); });
 }
 
 NRT_STATUS nrt_tensor_read_batch(const nrt_tensor_batch_t* batches, uint64_t num_batches, bool) {
-  return guarded([&] { batch(batches, num_batches, read); });
+  return guarded([&] { batch(batches, num_batches, read_bytes); });
 }
 
 NRT_STATUS nrt_tensor_write_batch(const nrt_tensor_batch_t* batches, uint64_t num_batches, bool) {
-  return guarded([&] { batch(batches, num_batches, write); });
+  return guarded([&] { batch(batches, num_batches, write_bytes); });
 }
 
 NRT_STATUS nrt_tensor_copy(const nrt_tensor_t* src, size_t src_offset, nrt_tensor_t* dst, size_t dst_offset, size_t size) {
