@@ -68,7 +68,8 @@ def show(suite: str, figures: list[Figure], entries: list[dict]) -> None:
         missing = f", {entry['missing']} rows not yet" if entry["missing"] else ""
         unit = f" {entry['unit']}" if entry["unit"] else ""
         console.print(
-            f"{entry['group']}, {entry['bar']}: {value}{unit} (bar {entry['limit']:g}{unit}) {entry['verdict']}{missing}"
+            f"{entry['group']}, {entry['bar']}: {value}{unit} (bar {entry['limit']:g}{unit}), {entry['verdict']}"
+            f"{missing}"
         )
 
 

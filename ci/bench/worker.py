@@ -2,7 +2,7 @@
 
     {"do": "time", "suite": "eager", "row": NAME}  ->  {"seconds": S}        a call, by the median of several batches
     {"do": "misses"}                               ->  {"seconds": {NAME: S}}  first calls, each once
-    {"do": "compiler", "row": NAME}                ->  {"seconds": S}        inside the backend's compiler callables, cold
+    {"do": "compiler", "row": NAME}                ->  {"seconds": S}        inside the backend's compilers, cold
     {"do": "first call", "row": NAME}              ->  {"seconds": S}        from torch.compile to the first result
     {"do": "startup"}                              ->  {"seconds": {"autoload": S, "first op": S}}
 
