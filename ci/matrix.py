@@ -1,8 +1,8 @@
 """Build for another torch or Python and run the smoke tests: `python3 ci/matrix.py --torch 2.13 --python 3.13`.
 
-One source tree serves every release of torch; a binary serves one. The tree is copied, versions and pins in the copy are
-rewritten from the table below (torch 2.13 -> packages 2.13.N), its lock is resolved anew with the committed versions as
-preferences, so that only torch and what it brings change, and the smoke tests run in the copy's environment.
+One source tree serves every release of torch; a binary serves one. The tree is copied, versions and pins in the copy
+are rewritten from the table below (torch 2.13 -> packages 2.13.N), its lock is resolved anew with the committed
+versions as preferences, so that only torch and what it brings change, and the smoke tests run in its environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 
 from build import ROOT, run
 from check_text import files
-from packages import PACKAGES
 
 # torch release -> how its range is written. The first is the one that the tree itself is written for.
 TORCH = {"2.14": ">=2.14,<2.15", "2.13": ">=2.13,<2.14"}
@@ -26,9 +25,7 @@ HOME = next(iter(TORCH))
 def rewrite(text: str, torch: str) -> str:
     """A pyproject.toml of this tree, made one for another torch release."""
     text = text.replace(f"torch{TORCH[HOME]}", f"torch{TORCH[torch]}")
-    text = re.sub(
-        rf"(torch-neuronx[a-z-]*=={re.escape(HOME)})\.\*", lambda match: match[1].replace(HOME, torch) + ".*", text
-    )
+    text = re.sub(rf"(torch-neuronx[a-z-]*)=={re.escape(HOME)}\.\*", rf"\g<1>=={torch}.*", text)
     return re.sub(rf'^version = "{re.escape(HOME)}\.', f'version = "{torch}.', text, flags=re.MULTILINE)
 
 
@@ -49,8 +46,7 @@ def main() -> None:
 
     tree = ROOT / f"build/matrix/torch-{options.torch}-python-{options.python}"
     copy_tree(tree)
-    for package in PACKAGES:
-        project = tree / "packages" / package.name / "pyproject.toml"
+    for project in tree.rglob("pyproject.toml"):
         project.write_text(rewrite(project.read_text(), options.torch))
     variables = {"UV_PYTHON": options.python, "UV_PROJECT_ENVIRONMENT": str(tree / ".venv")}
     run(sys.executable, "ci/uv.py", "sync", "--all-packages", cwd=tree, **variables)

@@ -27,8 +27,8 @@ loss.backward()
 result = [loss.item(), model[0].weight.grad.cpu().tolist()]
 """
 REPORT = """
-modules = [m for m in ("torch._dynamo", "torch._inductor", "torch_neuronx_compile.lowering", "torch_neuronx_compile.passes")
-           if m in sys.modules]
+watched = "torch._dynamo", "torch._inductor", "torch_neuronx_compile.lowering", "torch_neuronx_compile.passes"
+modules = [name for name in watched if name in sys.modules]
 print(json.dumps({"result": result, "modules": modules, "fallbacks": torch_neuronx.get_fallback_ops(),
                   "compilations": torch_neuronx._C._get_compilation_cache_stats()["total_compilations"]}))
 """

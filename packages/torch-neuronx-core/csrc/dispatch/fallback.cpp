@@ -77,6 +77,13 @@ void warn_once(Operator& op, const std::string& why) {
   }
 }
 
+void require_fallback(const Operator& op, c10::ArrayRef<c10::IValue> arguments, c10::Device device, const std::string& why) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      fallback_enabled(), describe(op, arguments), " does not run natively on ", device, ": ", why,
+      ", and NEURON_FALLBACK_ENABLED=0 forbids the CPU kernel. Use operators that have a lowering, "
+      "move this step to the CPU with .cpu(), or allow the fallback");
+}
+
 }  // namespace
 
 bool fallback_enabled() {
@@ -89,14 +96,17 @@ bool fallback_for_unimplemented_only() {
   return only;
 }
 
+void note_fallback(Operator& op, c10::ArrayRef<c10::IValue> arguments, c10::Device device, const std::string& why) {
+  require_fallback(op, arguments, device, why);
+  count(op.number, Outcome::kFallback);
+  warn_once(op, why);
+}
+
 void run_on_cpu(Operator& op, c10::Stack* stack, const std::string& why) {
   const size_t first = stack->size() - op.arguments;
   const c10::ArrayRef<c10::IValue> arguments(stack->data() + first, op.arguments);
   const c10::Device device = common_device(op, arguments);
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      fallback_enabled(), describe(op, arguments), " does not run natively on ", device, ": ", why,
-      ", and NEURON_FALLBACK_ENABLED=0 forbids the CPU kernel. Use operators that have a lowering, "
-      "move this step to the CPU with .cpu(), or allow the fallback");
+  require_fallback(op, arguments, device, why);
   ensure_ready();
   synchronize_stream(current_stream(device.index()));
 

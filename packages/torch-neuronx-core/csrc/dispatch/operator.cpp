@@ -132,6 +132,12 @@ std::deque<Operator>& operators() {
   return *all;
 }
 
+Operator& add_operator(const c10::OperatorHandle& handle) {
+  const auto number = static_cast<uint32_t>(operators().size());
+  TORCH_INTERNAL_ASSERT(number < kMaxOperators, "more operators than counters");
+  return operators().emplace_back(handle, number);
+}
+
 void register_operators(BoxedKernel kernel) {
   // Kept for the life of the process: taking kernels out of a dispatcher that other threads use is not safe.
   static auto* handles = new std::vector<c10::RegistrationHandleRAII>();
@@ -145,9 +151,7 @@ void register_operators(BoxedKernel kernel) {
     if (!handle || !wanted(*handle, c10::toString(name))) {
       continue;
     }
-    const auto number = static_cast<uint32_t>(operators().size());
-    TORCH_INTERNAL_ASSERT(number < kMaxOperators, "more operators than counters");
-    Operator& op = operators().emplace_back(*handle, number);
+    Operator& op = add_operator(*handle);
     handles->push_back(
         dispatcher.registerImpl(name, c10::DispatchKey::PrivateUse1,
                                 c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(op, kernel)),

@@ -39,6 +39,7 @@ struct Operator {
   std::atomic<Lowering> lowering{Lowering::kUnknown};
   std::atomic<bool> warned{false};    // of a fallback
   ArgumentSet operands = 0;           // arguments whose scalars are given at launch
+  std::string no_lowering;             // kNone: why
   bool takes_random_numbers = false;  // seed and offset are the launch's last scalars
 
   const c10::FunctionSchema& schema() const { return handle.schema(); }
@@ -51,7 +52,10 @@ using BoxedKernel = void (*)(Operator& op, c10::Stack* stack);
 // those of the explicit list, and for none that the device already answers by hand. Once a process.
 void register_operators(BoxedKernel kernel);
 
-// All registered operators by number. Never destroyed.
+// Describe an operator that the dispatcher reaches in another way, so that it is counted.
+Operator& add_operator(const c10::OperatorHandle& handle);
+
+// All of these by number. Never destroyed.
 std::deque<Operator>& operators();
 
 }  // namespace torch_neuronx::dispatch

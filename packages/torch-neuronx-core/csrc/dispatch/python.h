@@ -1,12 +1,50 @@
 // What the dispatch asks of Python. Each function takes the GIL itself; call none with a lock held.
 #pragma once
 
+#include <exception>
+#include <optional>
+#include <stdexcept>
 #include <string>
+
+#include "dispatch/operator.h"
 
 namespace torch_neuronx::dispatch {
 
-// Emit torch_neuronx.tracking.NeuronFallbackWarning. Throws when the program turned that warning into an error. Silent
-// when the interpreter is not running any more.
+struct Request;
+
+// Emit torch_neuronx.tracking.NeuronFallbackWarning. Throws when the program turned that warning into an error. Silent when the
+// interpreter is not running any more.
 void warn_fallback(const std::string& message);
+
+struct Traits {
+  ArgumentSet operands;
+  bool random;
+};
+struct Description {
+  std::optional<Traits> traits;
+  std::string reason;  // why there are none
+};
+// Ask the op compiler about an operator.
+Description describe(const Operator& op);
+
+// The op compiler raised an Exception: its type and text, and itself.
+struct CompilerError : std::runtime_error {
+  CompilerError(const std::string& text, std::exception_ptr cause) : std::runtime_error(text), cause(std::move(cause)) {}
+  std::exception_ptr cause;
+};
+// Ask the op compiler for a program: the bytes of a NEFF, or nothing when it does not support the arguments. Throws CompilerError.
+std::optional<std::string> compile(const Request& request);
+
+// Releases the GIL while it lives, if the thread holds it.
+class WithoutGil {
+ public:
+  WithoutGil();
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  void* state_ = nullptr;
+};
 
 }  // namespace torch_neuronx::dispatch

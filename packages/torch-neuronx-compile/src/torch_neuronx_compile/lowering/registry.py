@@ -12,6 +12,7 @@ a scalar argument that the row names in `operands` and that is given at launch (
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -97,9 +98,16 @@ def lowers(*names: str, operands: tuple[str, ...] = (), random: bool = False, ou
 
 @cache
 def load_entry_points() -> None:
-    """Import the modules that other packages offer in the entry-point group; a failing one raises."""
+    """Import the modules that other packages offer in the entry-point group. One that fails is named in a warning:
+    its operators have no rows, all others work."""
     for entry in entry_points(group=ENTRY_POINTS):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:
+            warnings.warn(
+                f"lowerings {entry.name!r} ({entry.value}) could not be loaded: {type(error).__name__}: {error}",
+                RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
 
 
 def lookup(name: str) -> Row | None:

@@ -33,21 +33,19 @@ class IllegalStage(AssertionError):
     """A pass left something behind that the next ones do not know."""
 
 
-def _expect(condition: bool, stage: str, what: object) -> None:
-    if not condition:
-        raise IllegalStage(f"after {stage}: {what}")
-
-
 def after_simplify(results: Sequence[Value]) -> None:
     for operation in topological(results):
-        _expect(operation.name in AFTER_SIMPLIFY, "simplify", f"operation {operation.name!r}")
+        if operation.name not in AFTER_SIMPLIFY:
+            raise IllegalStage(f"after simplify: operation {operation.name!r}")
 
 
 def after_layout(plan: Plan) -> None:
     seen = -1
     for node in plan.nodes:
-        _expect(node.op in AFTER_LAYOUT, "layout", f"node {node!r}")
-        _expect(node.number > seen and all(a.node.number < node.number for a in node.operands), "layout", f"order of {node!r}")
+        if node.op not in AFTER_LAYOUT:
+            raise IllegalStage(f"after layout: node {node!r}")
+        if node.number <= seen or any(a.node.number >= node.number for a in node.operands):
+            raise IllegalStage(f"after layout: order of {node!r}")
         seen = node.number
 
 
@@ -55,32 +53,38 @@ def after_fuse(fusion: Fusion) -> None:
     done: set = set()
     for group in fusion.kernels:
         allowed = GROUP_MEMBERS[group.kind]
-        _expect(all(node.op in allowed for node in group.frames), "fuse", f"members of {group!r}")
-        _expect(group.kind != "MATMUL" or sum(n.op == "dot_general" for n in group.frames) == 1, "fuse", f"products of {group!r}")
+        if any(node.op not in allowed for node in group.frames):
+            raise IllegalStage(f"after fuse: members of {group!r}")
+        if group.kind == "MATMUL" and sum(node.op == "dot_general" for node in group.frames) != 1:
+            raise IllegalStage(f"after fuse: products of {group!r}")
         done.update(group.frames)
         for access in group.accesses:
-            _expect(access.node in done or access.node.op in SOURCES, "fuse", f"order: {group!r} reads %{access.node.number}")
+            if access.node not in done and access.node.op not in SOURCES:
+                raise IllegalStage(f"after fuse: {group!r} reads %{access.node.number} before it is computed")
 
 
 def after_place(placement: Placement) -> None:
     for node in placement.fusion.stored:
-        _expect(node in placement.places, "place", f"no place for {node!r}")
+        if node not in placement.places:
+            raise IllegalStage(f"after place: no place for {node!r}")
 
 
 def after_emit(instructions: Sequence[Instruction]) -> None:
     for instruction in instructions:
         loops = len(instruction.extents)
-        _expect(instruction.opcode in OPCODES and loops <= MAX_LOOPS, "emit", instruction)
-        _expect(len(instruction.micro) <= MAX_MICRO, "emit", f"{len(instruction.micro)} micro-operations: {instruction!r}")
+        if instruction.opcode not in OPCODES or loops > MAX_LOOPS or len(instruction.micro) > MAX_MICRO:
+            raise IllegalStage(f"after emit: {instruction!r}")
         table = instruction.opcode in ("GATHER", "SCATTER")
         for n, window in enumerate(instruction.windows):
-            _expect((table and n >= 3) or len(window.strides) == loops, "emit", instruction)
+            if len(window.strides) != loops and not (table and n >= 3):
+                raise IllegalStage(f"after emit: pattern {n} of {instruction!r}")
 
 
 def after_memory(instructions: Sequence[Instruction], scratch: Size | object) -> None:
     for instruction in instructions:
         for window in instruction.windows:
             offset = window.buffer.offset
-            if window.buffer.kind == "TEMP" and isinstance(offset, int):
-                _expect(offset % ALIGNMENT == 0, "memory", f"offset {offset} of {window!r}")
-                _expect(not isinstance(scratch, int) or offset <= scratch, "memory", f"{window!r} beyond {scratch} bytes")
+            if window.buffer.kind != "TEMP" or not isinstance(offset, int):
+                continue
+            if offset % ALIGNMENT or (isinstance(scratch, int) and offset > scratch):
+                raise IllegalStage(f"after memory: offset {offset} of {window!r} in {scratch} bytes")
