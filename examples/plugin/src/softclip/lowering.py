@@ -11,7 +11,7 @@ from torch_neuronx_compile.stablehlo import Value
 
 @lowers("softclip::softclip")
 def softclip(x: Value, limit: float) -> Value:
-    """`x`: any shape, any floating dtype (bf16 and fp16: computed in fp32, rounded once). `limit`: part of the program."""
+    """`x`: any shape, any floating dtype (16-bit ones are computed in fp32). `limit`: part of the program."""
     wide = hlo.convert(x, compute_dtype(x.dtype))
     bound = full(limit, wide)
     return hlo.convert(hlo.multiply(bound, hlo.tanh(hlo.divide(wide, bound))), x.dtype)
