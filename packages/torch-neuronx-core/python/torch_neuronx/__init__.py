@@ -74,6 +74,13 @@ from .streams import (  # noqa: E402
     set_stream,
     stream,
 )
+from .tracking import (  # noqa: E402
+    NeuronFallbackWarning,
+    clear_op_tracking,
+    get_executed_ops,
+    get_fallback_ops,
+    op_counters,
+)
 
 _registration.register()
 
@@ -82,8 +89,8 @@ _ELSEWHERE = {
     "nki": ("nki", "nki"),
     "nki_op": ("nki.torch", "nki"),
     "wrap_nki": ("nki.torch", "nki"),
-    "get_dynamo_metrics": ("torch_neuronx.neuron_dynamo_backend.metrics", "torch-neuronx-compile"),
-    "reset_dynamo_metrics": ("torch_neuronx.neuron_dynamo_backend.metrics", "torch-neuronx-compile"),
+    "get_dynamo_metrics": ("torch_neuronx_compile.dynamo_backend", "torch-neuronx-compile"),
+    "reset_dynamo_metrics": ("torch_neuronx_compile.dynamo_backend", "torch-neuronx-compile"),
 }
 _SUBMODULES = ("distributed", "neuron_dynamo_backend", "profiling", "utils")
 

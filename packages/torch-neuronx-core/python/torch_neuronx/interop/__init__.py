@@ -58,7 +58,7 @@ ROWS = (
         versions=("0.4", ""),
         symbol="safetensors.safe_open",
         why="the list of device names is closed",
-        link="huggingface/safetensors#674",
+        link="huggingface/safetensors:bindings/python/src/lib.rs",
         test="tests/test_interop.py::test_safetensors",
         apply=_safetensors,
     ),

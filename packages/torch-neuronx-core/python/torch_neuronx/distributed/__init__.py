@@ -1,0 +1,1 @@
+"""Process groups of this device: see :mod:`torch_neuronx.distributed.backend`."""
