@@ -46,7 +46,8 @@ def test_row_agrees_with_torch(row: str):
 
 
 def test_every_row_has_a_case():
-    assert set(ROWS) == set(BY_ROW)
+    ours = {name for name in ROWS if name.startswith("aten::")}  # an installed plugin tests the rows it brings
+    assert ours == set(BY_ROW)
 
 
 def test_every_case_has_its_own_id():
