@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* ---- Programs -------------------------------------------------------------------------------------------------- */
 
@@ -83,6 +84,7 @@ const char *nrtx_last_error(void);
 #define NEURON_LAUNCH_ABI 1
 int nrtx_abi_version(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

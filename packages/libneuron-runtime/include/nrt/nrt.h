@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define NRT_MAJOR_VERSION 2
 #define NRT_MINOR_VERSION 0
@@ -181,6 +182,7 @@ NRT_STATUS nrt_add_tensor_to_tensor_set(nrt_tensor_set_t *tensor_set, const char
 /* NRT_FAILURE when there is no such name; *tensor then keeps its value. */
 NRT_STATUS nrt_get_tensor_from_tensor_set(nrt_tensor_set_t *tensor_set, const char *tensor_name, nrt_tensor_t **tensor);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

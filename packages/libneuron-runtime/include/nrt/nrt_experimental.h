@@ -7,6 +7,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define NRT_TENSOR_NAME_MAX 256
 
@@ -42,6 +43,7 @@ NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info, 
 /* dest: an address from nrt_tensor_get_va. */
 NRT_STATUS nrt_memcpy_to_device(void *dest, const void *src, size_t size);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

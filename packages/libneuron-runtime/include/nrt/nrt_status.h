@@ -5,6 +5,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef enum {
   NRT_SUCCESS = 0,
@@ -40,6 +41,7 @@ typedef enum {
 /* Name of the enumerator, e.g. "NRT_INVALID"; "UNKNOWN STATUS" for any other number. Static storage. May be called at any time. */
 const char *nrt_get_status_as_str(NRT_STATUS status);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

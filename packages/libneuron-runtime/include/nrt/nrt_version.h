@@ -10,6 +10,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define RT_VERSION_DETAIL_LEN 128
 #define GIT_HASH_LEN 64
@@ -26,6 +27,7 @@ typedef struct nrt_version {
 /* Fills in the first `size` bytes of *version. May be called before nrt_init. NRT_INVALID: version is NULL. */
 NRT_STATUS nrt_get_version(nrt_version_t *version, size_t size);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -6,14 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
-
-// The headers' functions are what this library exports.
-#pragma GCC visibility push(default)
 #include "neuron/launch.h"
 #include "nrt/nrt.h"
 #include "nrt/nrt_experimental.h"
 #include "nrt/nrt_version.h"
-#pragma GCC visibility pop
 
 namespace neuron::api {
 
