@@ -57,9 +57,7 @@ void add_integer_stages(Isa& t);
 void add_wide_stages(Isa& t);
 void add_memory_stages(Isa& t);
 void add_reduction_stages(Isa& t);
-void add_exponential_stages(Isa& t);
-void add_trigonometric_stages(Isa& t);
-void add_special_stages(Isa& t);
+void add_math_stages(Isa& t);
 void add_copies(Isa& t);
 void add_philox(Isa& t);
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "builder.h"
@@ -43,7 +44,7 @@ TEST_CASE("windows of any stride") {
   std::vector<float> x(rows * columns * depth), out(x.size() * 2, -1);
   std::iota(x.begin(), x.end(), 0.0f);
   struct Case {
-    const char* name;
+    std::string name;
     Window in, other, result;
   };
   const Case cases[] = {
