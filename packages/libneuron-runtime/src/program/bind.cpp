@@ -208,19 +208,20 @@ class InstructionBinder {
     }
   }
 
-  // Whether a window moves along some reduced dimension of at least `extent` elements, and whether it moves along all of them.
-  std::pair<bool, bool> moves(const Window& w, int64_t extent) const {
+  // Whether a window moves along some reduced dimension, and whether it moves along all that have several elements. Dimensions of
+  // one element do not count; one without elements does, so that its windows, which may lie outside their buffers, are per element
+  // and never read.
+  std::pair<bool, bool> moves(const Window& w) const {
     bool some = false, all = true;
     for (int d = b_.rank - static_cast<int>(b_.params[1]); d < b_.rank; ++d) {
-      if (b_.extents[d] < extent) continue;
+      if (b_.extents[d] == 1) continue;
       if (w.strides[d] != 0) some = true;
-      if (w.strides[d] == 0) all = false;
+      if (w.strides[d] == 0 && b_.extents[d] > 1) all = false;
     }
     return {some, all};
   }
 
-  // A loaded register is per element when its window has a stride along a reduced dimension, whatever the extent. Leaves in
-  // per_element_ which windows of a TILE are visited element by element.
+  // Leaves in per_element_ which windows of a TILE are visited element by element.
   void phases() {
     per_element_.assign(b_.windows.size(), true);
     if (b_.params[1] == 0) return;
@@ -231,7 +232,7 @@ class InstructionBinder {
       const MicroOp& m = b_.micro[k];
       switch (m.op) {
         case Micro::LOAD:
-          per_element_[m.a] = moves(b_.windows[m.a], 0).first;
+          per_element_[m.a] = moves(b_.windows[m.a]).first;
           phase[m.dst] = per_element_[m.a] ? kElement : kRow;
           break;
         case Micro::CONST: phase[m.dst] = kUniform; break;
@@ -254,7 +255,7 @@ class InstructionBinder {
 
   // A uniform register follows its pattern.
   void store_phase(size_t k, const MicroOp& m, bool element, bool row) {
-    const auto [some, all] = moves(b_.windows[m.dst], 2);
+    const auto [some, all] = moves(b_.windows[m.dst]);
     if ((element || (!row && some)) && !all) {
       refuse(Rule::phases, "instruction %zu, micro %zu: register %u is per element, but pattern %u does not move along a reduced dimension", n_,
              k, m.a, m.dst);
@@ -263,7 +264,7 @@ class InstructionBinder {
       refuse(Rule::phases, "instruction %zu, micro %zu: register %u is per row, but pattern %u moves along a reduced dimension", n_, k, m.a,
              m.dst);
     }
-    per_element_[m.dst] = element || (!row && moves(b_.windows[m.dst], 0).first);
+    per_element_[m.dst] = element || (!row && some);
   }
 
   void partition() const {

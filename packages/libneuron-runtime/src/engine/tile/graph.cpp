@@ -8,7 +8,8 @@ namespace {
 
 bool moves(const BoundInstruction& instruction, const Window& window, int first, int last) {
   for (int d = first; d < last; ++d) {
-    if (instruction.extents[d] > 1 && window.strides[d] != 0) return true;
+    // Also along no elements at all: such a window is not checked and must not be read (program/bind.cpp, phases).
+    if (instruction.extents[d] != 1 && window.strides[d] != 0) return true;
   }
   return false;
 }
