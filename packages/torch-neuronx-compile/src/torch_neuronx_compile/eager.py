@@ -13,12 +13,10 @@ from torch_neuronx_compile.cache import fingerprint, guards
 from torch_neuronx_compile.cache.store import Store
 from torch_neuronx_compile.dim import ShapeEnv, Size, hint
 from torch_neuronx_compile.lowering import HLO_DTYPE, Functional, Unsupported, functional
-from torch_neuronx_compile.neff import link
+from torch_neuronx_compile.neff import compile_to_neff
 from torch_neuronx_compile.op_compiler import is_contiguous
 from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.module import Module
-from torch_neuronx_compile.passes.pipeline import compile_module
-from torch_neuronx_compile.passes.sizes import row_major
 from torch_neuronx_compile.stablehlo.value import Parameter, TensorType, Value
 
 
@@ -43,28 +41,26 @@ def traits(op: str) -> tuple[OpTraits | None, bool]:
 
 
 def build(request: OpRequest, key: str, shelf: Store) -> bytes | None:
-    """Make the program of a request and store it."""
+    """Make the program of a request and store it; None, stored as well, when the arguments are not supported."""
+    env = ShapeEnv()
+    neff = program = None
     try:
-        module = module_of(request)
-        neff = None if module is None else link(compile_module(module), module)
+        module = module_of(request, env)
+        if module is not None:
+            neff = compile_to_neff(module)
+            program = fingerprint.key("program", neff)
     except (Unsupported, CompileError, _NoType):
-        module = neff = None
-    if neff is None:
-        shelf.put(key, "[]", None, None)
-        return None
-    assert module is not None and module.env is not None
-    conditions = guards.encode(module.env.guards)
-    shelf.put(key, conditions, fingerprint.key("program", neff), neff)
+        pass
+    shelf.put(key, guards.encode(env.guards), program, neff)
     return neff
 
 
 class _Request:
     """The arguments of a request as values."""
 
-    def __init__(self, request: OpRequest):
-        self.request = request
-        self.env = ShapeEnv()
-        self.inputs: dict[int, tuple[Parameter, tuple[Size, ...]]] = {}
+    def __init__(self, env: ShapeEnv):
+        self.env = env
+        self.inputs: dict[int, tuple[Parameter, tuple[Size, ...] | None]] = {}
         self.scalars: dict[int, Parameter] = {}
         self.slot = 0
 
@@ -97,7 +93,7 @@ class _Request:
         self.inputs[spec.buffer] = parameter, strides
         return parameter
 
-    def layout(self, spec: TensorSpec) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
+    def layout(self, spec: TensorSpec) -> tuple[tuple[Size, ...], tuple[Size, ...] | None]:
         """Sizes and strides, as far as the class does not fix them, as symbols of the next slots."""
         rank = len(spec.shape)
         first = self.slot
@@ -107,9 +103,10 @@ class _Request:
         )
         return shape, self.strides(spec, shape, first + rank)
 
-    def strides(self, spec: TensorSpec, shape: tuple[Size, ...], slot: int) -> tuple[Size, ...]:
+    def strides(self, spec: TensorSpec, shape: tuple[Size, ...], slot: int) -> tuple[Size, ...] | None:
+        """None for a contiguous tensor."""
         if is_contiguous(spec):
-            return row_major(shape)
+            return None
         return tuple(
             0 if stride == 0 or size == 1 else self.env.symbol(f"t{slot + d}", stride, minimum=1, source=slot + d)
             for d, (size, stride) in enumerate(zip(spec.shape, spec.strides, strict=True))
@@ -126,12 +123,12 @@ def element_type(dtype: torch.dtype) -> str:
     return found
 
 
-def module_of(request: OpRequest) -> Module | None:
-    """The module of a request; None when the operator has no row."""
+def module_of(request: OpRequest, env: ShapeEnv) -> Module | None:
+    """The module of a request; None when the operator has no row. Symbols and guards go to `env`."""
     found = functional(request.op)
     if found is None:
         return None
-    arguments = _Request(request)
+    arguments = _Request(env)
     args = found.arguments([arguments.argument(value) for value in request.args])
     first_output = arguments.slot
     seed = offset = None
@@ -145,7 +142,7 @@ def module_of(request: OpRequest) -> Module | None:
     results = found.row.lower(args, outputs=types, seed=seed, offset=offset)
     results = written(found, request, results)
     slot = first_output
-    strides: list[tuple[Size, ...]] = []
+    strides: list[tuple[Size, ...] | None] = []
     for value, spec in zip(results, request.outputs, strict=True):
         if spec.alias is not None:
             strides.append(arguments.inputs[spec.alias][1])
@@ -156,7 +153,7 @@ def module_of(request: OpRequest) -> Module | None:
     scalars = [arguments.scalars[n] for n in range(len(arguments.scalars))]
     return Module(
         request.op, [*(p for p, _ in inputs), *scalars], [s for _, s in inputs], results, strides,
-        [spec.alias for spec in request.outputs], arguments.env, slot,
+        [spec.alias for spec in request.outputs], env, slot,
     )  # fmt: skip
 
 

@@ -1,13 +1,22 @@
-"""A compiled module as a NEFF file."""
+"""A module as a NEFF file: the one entrance to the passes."""
 
 from __future__ import annotations
 
 from libneuron_runtime import neff
 
+from torch_neuronx_compile.artifacts import Artifacts
 from torch_neuronx_compile.passes.module import Module
-from torch_neuronx_compile.passes.pipeline import Compiled
+from torch_neuronx_compile.passes.pipeline import compile_module
 
 
-def link(compiled: Compiled, module: Module) -> bytes:
-    """The NEFF around a program. Raises libneuron_runtime.NeffError when the program breaks a rule of the format: an internal error."""
-    return neff.pack(compiled.program, name=module.name)
+def compile_to_neff(module: Module, artifacts: Artifacts | None = None) -> bytes:
+    """StableHLO -> NEFF.
+
+    Raises `CompileError` for a module that no program can express, and libneuron_runtime.NeffError when the program breaks a rule of
+    the format, which is a fault of the compiler.
+    """
+    artifacts = artifacts or Artifacts(module.name)
+    compiled = compile_module(module, artifacts)
+    packed = neff.pack(compiled.program, name=module.name)
+    artifacts.keep("8-program.neff", lambda: packed)
+    return packed

@@ -146,6 +146,8 @@ class _Fuser:
         if not self.repeats(reader, access, users[node]):
             return access
         whole = self.operands[node][0] if node.op == "copy" else Inlined(node, self.operands[node])
+        if is_identity(access, space(reader)) and len(access.strides) == len(node.shape):
+            return whole
         moved = self.seen_through(whole, space(reader), access)
         return access if moved is None else moved
 
@@ -173,6 +175,8 @@ class _Fuser:
                     return None
                 inner.append(moved)
             return Inlined(operand.node, tuple(inner))
+        if operand.node.op in ("splat", "scalar"):
+            return Access(operand.node, 0, (0,) * len(extents), operand.dtype)
         found = compose(view.node.shape, operand.offset, operand.strides, extents, view.offset, view.strides)
         return None if found is None else Access(operand.node, found[0], found[1], operand.dtype)
 

@@ -12,7 +12,7 @@ from torch_neuronx_compile.passes import access
 from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.passes.plan import Access, Node, Output, Plan
-from torch_neuronx_compile.passes.sizes import is_number, resolved, row_major, same_all
+from torch_neuronx_compile.passes.sizes import is_number, resolved, row_major
 from torch_neuronx_compile.stablehlo.value import Operation, Parameter, Value, topological
 
 _NOTHING: dict[str, Any] = {}
@@ -26,13 +26,23 @@ class _Layout:
         self.accesses: dict[Any, Access] = {}
         self.scalars = 0
         self.location = ""
+        self.shapes: dict[int, tuple[Any, tuple[Size, ...], tuple[Size, ...]]] = {}
 
     def node(self, op: str, operands: Sequence[Access], shape: Sequence[Size], dtype: str, attributes: Any = _NOTHING,
              strides: tuple[Size, ...] | None = None) -> Node:  # fmt: skip
-        shape = tuple(map(resolved, shape))
-        node = Node(op, tuple(operands), shape, dtype, attributes, self.location, len(self.nodes), strides)
+        shape, own = self.shape(shape)
+        node = Node(op, tuple(operands), shape, dtype, attributes, self.location, len(self.nodes), own, strides)
         self.nodes.append(node)
         return node
+
+    def shape(self, shape: Sequence[Size]) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
+        """A shape after all unifications and its row-major strides; one object for one object, so that comparing them is cheap."""
+        known = self.shapes.get(id(shape))
+        if known is None:
+            final = tuple(map(resolved, shape))
+            known = (shape, final, row_major(final))  # holds `shape`, so that its id stays its own
+            self.shapes[id(shape)] = self.shapes[id(final)] = known
+        return known[1], known[2]
 
     def parameter(self, parameter: Parameter) -> None:
         if parameter.role == "scalar":
@@ -41,7 +51,7 @@ class _Layout:
         else:
             strides = self.module.strides[len(self.inputs)]
             node = self.node("input", (), parameter.shape, parameter.dtype, {"number": len(self.inputs)},
-                             tuple(map(resolved, strides)))  # fmt: skip
+                             None if strides is None else tuple(map(resolved, strides)))  # fmt: skip
             self.inputs.append(node)
         self.accesses[parameter.number] = Access(node, 0, node.strides, node.dtype)
 
@@ -94,12 +104,12 @@ def _broadcast(layout: _Layout, operation: Operation, source: Access) -> Access:
 
 
 def _reshape(layout: _Layout, operation: Operation, source: Access) -> Access:
-    shape = tuple(map(resolved, operation.operands[0].shape))
-    target = tuple(map(resolved, operation.attributes["shape"]))
+    shape, _ = layout.shape(operation.operands[0].shape)
+    target, own = layout.shape(operation.types[0].shape)
     strides = access.reshape(shape, source.strides, target)
     if strides is None:
         source = layout.copied(source, shape)
-        strides = row_major(target)
+        strides = own
     return Access(source.node, source.offset, strides, source.dtype)
 
 
@@ -232,7 +242,7 @@ def _gather(layout: _Layout, operation: Operation) -> Node:
     x, indices = operation.operands
     attributes = dict(operation.attributes)
     attributes["sizes"] = x.shape
-    source, shape = layout.of(indices), tuple(map(resolved, indices.shape))
+    source, shape = layout.of(indices), layout.shape(indices.shape)[0]
     batching = attributes["operand_batching_dims"]
     if batching:
         dims = attributes["start_indices_batching_dims"]
@@ -248,7 +258,7 @@ def _gather(layout: _Layout, operation: Operation) -> Node:
 def _scatter(layout: _Layout, operation: Operation) -> Node:
     x, indices, updates = operation.operands
     attributes = dict(operation.attributes)
-    source, shape = layout.of(indices), tuple(map(resolved, indices.shape))
+    source, shape = layout.of(indices), layout.shape(indices.shape)[0]
     batching = attributes["input_batching_dims"]
     if batching:
         dims = attributes["scatter_indices_batching_dims"]
@@ -257,7 +267,7 @@ def _scatter(layout: _Layout, operation: Operation) -> Node:
         attributes["scatter_dims_to_operand_dims"] = (*attributes["scatter_dims_to_operand_dims"], *batching)
         attributes["inserted_window_dims"] = tuple(sorted((*attributes["inserted_window_dims"], *batching)))
     attributes["index_shape"] = shape
-    attributes["update_shape"] = tuple(map(resolved, updates.shape))
+    attributes["update_shape"] = layout.shape(updates.shape)[0]
     type = operation.types[0]
     return layout.node("scatter", (layout.of(x), source, layout.of(updates)), type.shape, type.dtype, attributes)
 
@@ -272,7 +282,7 @@ def _concatenate(layout: _Layout, operation: Operation) -> Node:
 def _reduce(layout: _Layout, operation: Operation) -> Node:
     """Attributes `shape` (the operand's) and `dimensions`; the operand is accessed in the operand's space."""
     node = layout.whole(operation)
-    shape = tuple(map(resolved, operation.operands[0].shape))
+    shape = layout.shape(operation.operands[0].shape)[0]
     node.attributes = {**node.attributes, "shape": shape}
     return node
 
@@ -281,7 +291,7 @@ def _dot_general(layout: _Layout, operation: Operation) -> Node:
     """The contracting dimensions of both operands are made mergeable into one loop."""
     attributes = dict(operation.attributes)
     x, y = (layout.of(value) for value in operation.operands)
-    shapes = [tuple(map(resolved, value.shape)) for value in operation.operands]
+    shapes = [layout.shape(value.shape)[0] for value in operation.operands]
     xc, yc = attributes["lhs_contracting"], attributes["rhs_contracting"]
     depth = [shapes[0][d] for d in xc]
     merged, _ = access.collapse(depth, [[x.strides[d] for d in xc], [y.strides[d] for d in yc]])
@@ -304,7 +314,7 @@ def _dot_general(layout: _Layout, operation: Operation) -> Node:
 
 def _pad(layout: _Layout, operation: Operation) -> Node:
     node = layout.whole(operation)
-    node.attributes = {**node.attributes, "shape": tuple(map(resolved, operation.operands[0].shape))}
+    node.attributes = {**node.attributes, "shape": layout.shape(operation.operands[0].shape)[0]}
     return node
 
 
@@ -338,8 +348,7 @@ def layout(module: Module) -> Plan:
         self.operation(operation)
     outputs = []
     for value, strides, alias in zip(module.results, module.output_strides, module.aliases, strict=True):
-        shape = tuple(map(resolved, value.shape))
-        strides = row_major(shape) if strides is None else tuple(map(resolved, strides))
-        assert same_all(shape, value.shape)
-        outputs.append(Output(self.of(value), shape, value.dtype, strides, alias))
+        shape, own = self.shape(value.shape)
+        strides = own if strides is None else tuple(map(resolved, strides))
+        outputs.append(Output(self.of(value), shape, value.dtype, strides, own, alias))
     return Plan(self.nodes, self.inputs, self.scalars, outputs, module.excess_precision)

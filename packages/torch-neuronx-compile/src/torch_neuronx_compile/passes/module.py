@@ -10,7 +10,7 @@ from torch_neuronx_compile.stablehlo.value import Parameter, Value
 
 class Module:
     """parameters: all inputs of the launch in order of their numbers, used or not. strides: one tuple (elements) for each
-    parameter of role "tensor". results: the values to be written; output_strides: one tuple each, or None for row-major;
+    parameter of role "tensor", or None for row-major. results: the values to be written; output_strides: the same for each;
     aliases: for each result the tensor parameter's position at whose address it is written, or None. env: where the
     guards of symbolic sizes are, or None for a frozen module. slots: numbers that a bind must give; the `source` of a symbol is
     the number of its slot. excess_precision: bf16 and fp16 results are rounded only where they are stored.
@@ -19,7 +19,7 @@ class Module:
     __slots__ = ("name", "parameters", "strides", "results", "output_strides", "aliases", "env", "slots",
                  "excess_precision")  # fmt: skip
 
-    def __init__(self, name: str, parameters: Sequence[Parameter], strides: Sequence[tuple[Size, ...]], results: Sequence[Value],
+    def __init__(self, name: str, parameters: Sequence[Parameter], strides: Sequence[tuple[Size, ...] | None], results: Sequence[Value],
                  output_strides: Sequence[tuple[Size, ...] | None] | None = None,
                  aliases: Sequence[int | None] | None = None, env: ShapeEnv | None = None, slots: int = 0,
                  excess_precision: bool = False):  # fmt: skip

@@ -41,8 +41,12 @@ class Placement:
         return "\n".join(f"%{node.number}: {place}" for node, place in self.places.items())
 
 
-def _bytes(shape: tuple[Size, ...], strides: tuple[Size, ...], dtype: str) -> Size:
-    return span(shape, strides) * STORAGE[dtype][2]
+def _bytes(shape: tuple[Size, ...], strides: tuple[Size, ...], own: tuple[Size, ...] | None, dtype: str) -> Size:
+    """Bytes of a window. own: its row-major strides, if they are known; a window that has them is as large as its elements."""
+    if not shape:
+        return STORAGE[dtype][2]
+    elements = shape[0] * strides[0] if strides is own else span(shape, strides)
+    return elements * STORAGE[dtype][2]
 
 
 class _Placer:
@@ -61,11 +65,11 @@ class _Placer:
         """Inputs and outputs."""
         plan = self.fusion.plan
         for node in plan.inputs:
-            buffer = Buffer("INPUT", len(self.result.inputs), _bytes(node.shape, node.strides, node.dtype))
+            buffer = Buffer("INPUT", len(self.result.inputs), _bytes(node.shape, node.strides, node.contiguous, node.dtype))
             self.result.inputs.append(buffer)
             self.places[node] = Place(buffer, 0, node.strides)
         for k, (root, output) in enumerate(zip(self.fusion.roots, plan.outputs, strict=True)):
-            buffer = Buffer("OUTPUT", k, _bytes(output.shape, output.strides, output.dtype))
+            buffer = Buffer("OUTPUT", k, _bytes(output.shape, output.strides, output.contiguous, output.dtype))
             self.result.outputs.append(buffer)
             strides = stored_strides(root, output.access, output.shape, output.strides)
             assert strides is not None
@@ -119,7 +123,7 @@ class _Placer:
             if node not in self.places:
                 if node not in self.stored:
                     continue
-                self.places[node] = Place(Buffer("TEMP", 0, _bytes(node.shape, node.strides, node.dtype)), 0, node.strides)
+                self.places[node] = Place(Buffer("TEMP", 0, _bytes(node.shape, node.strides, node.strides, node.dtype)), 0, node.strides)
             place = self.places[node]
             if node.op == "concatenate":
                 start: Size = 0

@@ -22,11 +22,12 @@ MOVERS = frozenset(("concatenate", "pad", "gather", "scatter", "scan"))
 class Node:
     """One computation. Its result is addressed as if it lay in memory in row-major order, wherever it will be."""
 
-    __slots__ = ("op", "operands", "shape", "dtype", "attributes", "location", "number", "strides")
+    __slots__ = ("op", "operands", "shape", "dtype", "attributes", "location", "number", "strides", "contiguous")
 
     def __init__(self, op: str, operands: tuple[Access, ...], shape: tuple[Size, ...], dtype: str,
                  attributes: Mapping[str, Any], location: str, number: int,
-                 strides: tuple[Size, ...] | None = None):  # fmt: skip
+                 contiguous: tuple[Size, ...] | None = None, strides: tuple[Size, ...] | None = None):  # fmt: skip
+        """contiguous: row-major strides of the shape; strides: those of the addresses, where they differ."""
         self.op = op
         self.operands = operands
         self.shape = shape
@@ -34,7 +35,8 @@ class Node:
         self.attributes = attributes
         self.location = location
         self.number = number
-        self.strides = row_major(shape) if strides is None else strides
+        self.contiguous = row_major(shape) if contiguous is None else contiguous
+        self.strides = self.contiguous if strides is None else strides
 
     def __repr__(self) -> str:
         return f"%{self.number} = {self.op}({', '.join(map(repr, self.operands))}) : {list(self.shape)} {self.dtype}"
@@ -71,13 +73,15 @@ class Inlined:
 class Output:
     """One result of the program: what is written, and where the launch wants it."""
 
-    __slots__ = ("access", "shape", "dtype", "strides", "alias")
+    __slots__ = ("access", "shape", "dtype", "strides", "contiguous", "alias")
 
-    def __init__(self, access: Access, shape: tuple[Size, ...], dtype: str, strides: tuple[Size, ...], alias: int | None):
+    def __init__(self, access: Access, shape: tuple[Size, ...], dtype: str, strides: tuple[Size, ...],
+                 contiguous: tuple[Size, ...], alias: int | None):  # fmt: skip
         self.access = access
         self.shape = shape
         self.dtype = dtype
         self.strides = strides
+        self.contiguous = contiguous  # row-major strides of the shape
         self.alias = alias
 
 
@@ -103,6 +107,8 @@ def is_identity(access: Access, shape: tuple[Size, ...]) -> bool:
     node = access.node
     if access.dtype != node.dtype or not is_number(access.offset, 0):
         return False
+    if access.strides is node.contiguous and shape is node.shape:
+        return True
     mine = [(n, s) for n, s in zip(shape, access.strides, strict=True) if not is_number(n, 1)]
     own = [(n, s) for n, s in zip(node.shape, node.strides, strict=True) if not is_number(n, 1)]
     return len(mine) == len(own) and all(same(a, c) and same(b, d) for (a, b), (c, d) in zip(mine, own, strict=True))

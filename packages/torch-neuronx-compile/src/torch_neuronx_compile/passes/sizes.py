@@ -29,7 +29,7 @@ def same(a: Size, b: Size) -> bool:
 
 def same_all(a: Sequence[Size], b: Sequence[Size]) -> bool:
     """Whether two lists of sizes are known to be equal."""
-    return len(a) == len(b) and all(map(same, a, b))
+    return a is b or len(a) == len(b) and all(map(same, a, b))
 
 
 def is_number(size: Size, number: int) -> bool:
@@ -74,7 +74,7 @@ def row_major(shape: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def span(shape: Sequence[Size], strides: Sequence[Size]) -> Size:
-    """Number of elements from the lowest to the highest address of a window; 0 when it is empty."""
+    """Number of elements from the lowest to the highest address of a window without negative strides; 0 when it is empty."""
     total: Size = 1
     for size, stride in zip(shape, strides, strict=True):
         if is_number(size, 0):

@@ -1,0 +1,388 @@
+"""FX graph -> StableHLO module: the same lowerings as in eager execution, applied node by node."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+import torch_neuronx_compile.stablehlo as hlo
+from torch_neuronx_compile.lowering import HLO_DTYPE, Unsupported, functional
+from torch_neuronx_compile.lowering.shape import broadcast_to
+from torch_neuronx_compile.passes.errors import CompileError
+from torch_neuronx_compile.passes.module import Module
+from torch_neuronx_compile.stablehlo.value import Parameter, TensorType, Value, location, parameters
+
+SCALAR_BASE = 1 << 20  # numbers of scalar parameters, after all tensors
+
+
+class UnsupportedOperator(CompileError):
+    """An operator of a graph has no lowering, or none for these arguments."""
+
+
+class Input:
+    """A tensor that a launch takes: argument `position` of the graph, or constant number `position` of its module."""
+
+    __slots__ = ("kind", "position")
+
+    def __init__(self, kind: str, position: int):
+        self.kind = kind  # "argument" or "constant"
+        self.position = position
+
+
+class Result:
+    """One value that the graph returns.
+
+    kind: "output" (number `value` of the launch's fresh outputs), "argument" (argument `value` itself) or "number" (`value` itself).
+    view: sizes and strides to be shown of an output whose expanded dimensions were computed once. host: it belongs on the CPU.
+    """
+
+    __slots__ = ("kind", "value", "view", "host")
+
+    def __init__(self, kind: str, value: Any, view: tuple | None = None, host: bool = False):
+        self.kind = kind
+        self.value = value
+        self.view = view
+        self.host = host
+
+
+class LoweredGraph:
+    """A module, and how a call's arguments and results meet its launch. Without tensors to compute, `module` is None.
+
+    draws: for each random operator in program order how many numbers it takes; the launch's scalars are (seed, offset) of each.
+    specs: sizes, strides and dtype of every output of the launch, aliased ones included.
+    """
+
+    __slots__ = ("module", "inputs", "results", "draws", "specs")
+
+    def __init__(self, module: Module | None, inputs: list[Input], results: list[Result], draws: list[int], specs: list[tuple]):
+        self.module = module
+        self.inputs = inputs
+        self.results = results
+        self.draws = draws
+        self.specs = specs
+
+
+class Shapes:
+    """What symbolic sizes of a graph are in one call: FX metadata -> ints."""
+
+    def __init__(self, graph: GraphModule, arguments: Sequence[Any]):
+        self.values: dict[Any, int] = {}
+        for node, argument in zip(placeholders(graph), arguments, strict=True):
+            meta = node.meta.get("val")
+            if isinstance(meta, torch.SymInt):
+                self._learn(meta, int(argument))
+            elif isinstance(meta, torch.Tensor):
+                for symbolic, actual in zip((*meta.shape, *meta.stride()), (*argument.shape, *argument.stride()), strict=True):
+                    self._learn(symbolic, actual)
+
+    def _learn(self, symbolic: Any, actual: Any) -> None:
+        if isinstance(symbolic, torch.SymInt) and symbolic.node.expr.is_Symbol:
+            self.values[symbolic.node.expr] = actual if isinstance(actual, int) else int(actual)
+
+    def concrete(self, size: Any) -> Any:
+        """A size as an int."""
+        if not isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return size
+        found = size.node.expr.subs(self.values) if hasattr(size.node.expr, "subs") else size.node.expr
+        if isinstance(size, torch.SymBool):
+            return bool(found)
+        return int(found) if isinstance(size, torch.SymInt) else float(found)
+
+    def all(self, sizes: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(map(self.concrete, sizes))
+
+
+def placeholders(graph: GraphModule) -> list[Node]:
+    """The graph's inputs in order."""
+    return [node for node in graph.graph.nodes if node.op == "placeholder"]
+
+
+def where(node: Node) -> str:
+    """The user's line behind a node: 'file.py:12'; empty if unknown."""
+    trace = node.meta.get("stack_trace") or node.stack_trace or ""
+    lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
+    return f"{lines[-1][0].rsplit('/', 1)[-1]}:{lines[-1][1]}" if lines else ""
+
+
+def user_line(node: Node) -> str:
+    """The user's line with its text, for messages."""
+    trace = (node.meta.get("stack_trace") or node.stack_trace or "").strip()
+    return "\n".join(trace.splitlines()[-2:])
+
+
+def element_type(dtype: torch.dtype, node: Node) -> str:
+    found = HLO_DTYPE.get(dtype)
+    if found is None:
+        raise UnsupportedOperator(str(node.target), f"tensors of {dtype} have no element type in programs\n{user_line(node)}")
+    return found
+
+
+class _GraphLowering:
+    def __init__(self, graph: GraphModule, arguments: Sequence[Any]):
+        self.graph = graph
+        self.shapes = Shapes(graph, arguments)
+        self.values: dict[Node, Any] = {}
+        self.inputs: dict[int, Input] = {}  # by number of the parameter
+        self.strides: dict[int, tuple[int, ...]] = {}
+        self.devices: dict[int, str] = {}
+        self.arguments = {node: position for position, node in enumerate(placeholders(graph))}
+        self.written: dict[int, Value] = {}  # parameter -> what it holds in the end
+        self.draws: list[int] = []
+        self.scalars: list[Parameter] = []
+        self.constants: list[tuple[torch.Tensor, Parameter]] = []
+
+    # ---- nodes ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> LoweredGraph:
+        returned: Any = ()
+        for node in self.graph.graph.nodes:
+            match node.op:
+                case "placeholder":
+                    self.values[node] = self.placeholder(node, self.arguments[node])
+                case "get_attr":
+                    self.values[node] = self.constant(node)
+                case "call_function":
+                    self.values[node] = self.call(node)
+                case "output":
+                    returned = node.args[0]
+                case _:
+                    raise UnsupportedOperator(str(node.target), f"{node.op} nodes have no lowering\n{user_line(node)}")
+        return self.finish(returned if isinstance(returned, (tuple, list)) else (returned,))
+
+    def placeholder(self, node: Node, position: int) -> Any:
+        meta = node.meta.get("val")
+        if not isinstance(meta, torch.Tensor):
+            return self.shapes.concrete(meta)
+        return self.parameter(node, position, Input("argument", position), meta)
+
+    def parameter(self, node: Node, number: int, source: Input, meta: torch.Tensor) -> Parameter:
+        shape = self.shapes.all(meta.shape)
+        self.inputs[number] = source
+        self.strides[number] = self.shapes.all(meta.stride())
+        self.devices[number] = meta.device.type
+        return Parameter(number, TensorType(shape, element_type(meta.dtype, node)))
+
+    def constant(self, node: Node) -> Any:
+        value: Any = self.graph
+        for name in str(node.target).split("."):
+            value = getattr(value, name)
+        if not isinstance(value, torch.Tensor):
+            return value
+        number = len(self.arguments) + len(self.constants)
+        for known, parameter in self.constants:
+            if known is value:
+                return parameter
+        parameter = self.parameter(node, number, Input("constant", len(self.constants)), value)
+        self.constants.append((value, parameter))
+        return parameter
+
+    def argument(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            return self.values[value]
+        if isinstance(value, (list, tuple)):
+            return [self.argument(item) for item in value]
+        return self.shapes.concrete(value)
+
+    def call(self, node: Node) -> Any:
+        target = node.target
+        if target is operator.getitem:
+            container, index = node.args
+            return self.values[container][index]
+        meta = node.meta.get("val")
+        if isinstance(meta, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return self.shapes.concrete(meta)
+        if not isinstance(target, torch._ops.OpOverload):
+            if isinstance(target, Callable) and getattr(target, "__module__", "") in ("_operator", "math", "torch"):
+                return target(*self.argument(node.args), **{k: self.argument(v) for k, v in node.kwargs.items()})
+            raise UnsupportedOperator(str(target), f"has no lowering\n{user_line(node)}")
+        name = target.name()
+        args = self.schema_arguments(target, node)
+        if name == "aten::copy_":
+            return self.write(node, args)
+        found = functional(name)
+        if found is None:
+            raise UnsupportedOperator(name, f"has no lowering; arguments: {describe(args)}\n{user_line(node)}")
+        return self.lower(node, name, found, args)
+
+    def schema_arguments(self, target: torch._ops.OpOverload, node: Node) -> list[Any]:
+        """All schema arguments in order, defaults filled in."""
+        args = [self.argument(value) for value in node.args]
+        for argument in target._schema.arguments[len(args) :]:
+            if argument.name in node.kwargs:
+                args.append(self.argument(node.kwargs[argument.name]))
+            else:
+                args.append(argument.default_value if argument.has_default_value() else None)
+        return args
+
+    def lower(self, node: Node, name: str, found: Any, args: list[Any]) -> Any:
+        row = found.row
+        extra: dict[str, Any] = {}
+        meta = node.meta.get("val")
+        tensors = [t for t in (meta if isinstance(meta, (tuple, list)) else (meta,)) if isinstance(t, torch.Tensor)]
+        if row.random:
+            extra["seed"], extra["offset"] = self.draw(self.shapes.all(tensors[0].shape))
+        if row.outputs:
+            extra["outputs"] = [TensorType(self.shapes.all(t.shape), element_type(t.dtype, node)) for t in tensors]
+        line = where(node)
+        with location(f"{name} at {line}" if line else name):
+            try:
+                result = row.function(*found.arguments(args), **extra)
+            except Unsupported as error:
+                raise UnsupportedOperator(name, f"{error}; arguments: {describe(args)}\n{user_line(node)}") from error
+        self.check(node, name, result, meta)
+        return result
+
+    def check(self, node: Node, name: str, result: Any, meta: Any) -> None:
+        """Sizes and dtypes must be what torch says: anything else is a fault of the lowering."""
+        if isinstance(result, Value) and isinstance(meta, torch.Tensor):
+            wanted = (self.shapes.all(meta.shape), HLO_DTYPE.get(meta.dtype))
+            if (result.shape, result.dtype) != wanted:
+                raise AssertionError(
+                    f"{name}: the lowering gives sizes {result.shape} and type {result.dtype}; torch says {wanted[0]} and {meta.dtype}\n"
+                    f"{user_line(node)}"
+                )
+        elif isinstance(result, (tuple, list)) and isinstance(meta, (tuple, list)):
+            for one, other in zip(result, meta, strict=False):
+                self.check(node, name, one, other)
+
+    def draw(self, shape: tuple[int, ...]) -> tuple[Parameter, Parameter]:
+        """Seed and offset of one random operator."""
+        count = 1
+        for size in shape:
+            count *= size
+        self.draws.append(count)
+        pair = tuple(
+            Parameter(SCALAR_BASE + len(self.scalars) + i, TensorType((), "i64"), "scalar") for i in (0, 1)
+        )
+        self.scalars.extend(pair)
+        return pair  # type: ignore[return-value]
+
+    def write(self, node: Node, args: list[Any]) -> Value:
+        """copy_(input, value): the input's final contents."""
+        target, value = args[0], args[1]
+        if not isinstance(target, Parameter):
+            raise UnsupportedOperator("aten::copy_", f"into a tensor that is no input of the graph\n{user_line(node)}")
+        value = broadcast_to(hlo.convert(value, target.dtype), target.shape)
+        self.written[target.number] = value
+        return value
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def finish(self, returned: Sequence[Any]) -> LoweredGraph:
+        values: list[Value] = []
+        specs: list[tuple] = []
+        aliased: list[int | None] = []  # by output: number of the parameter that it is written into
+        for number, value in self.written.items():
+            if isinstance(value, Parameter) and value.number == number:
+                continue
+            values.append(value)
+            aliased.append(number)
+            specs.append((value.shape, self.strides[number], value.dtype))
+        results: list[Result] = []
+        known: dict[tuple, int] = {}
+        for item in returned:
+            value = self.values[item] if isinstance(item, Node) else item
+            untouched = isinstance(value, Parameter) and value.number not in self.written
+            if untouched and self.inputs[value.number].kind == "argument":
+                results.append(Result("argument", value.number))
+            elif isinstance(value, Value):
+                results.append(self.fresh(item, value, values, specs, aliased, known))
+            else:
+                results.append(Result("number", value))
+        if not values:
+            return LoweredGraph(None, [], results, self.draws, [])
+        used = {p.number for p in parameters(values) if p.role == "tensor"} | {n for n in aliased if n is not None}
+        numbers = sorted(used)
+        types = {p.number: p for p in self.values.values() if isinstance(p, Parameter)}
+        module = Module(
+            "graph", [*(types[n] for n in numbers), *self.scalars], [self.strides[n] for n in numbers], values,
+            [strides for _, strides, _ in specs], [None if n is None else numbers.index(n) for n in aliased],
+        )  # fmt: skip
+        return LoweredGraph(module, [self.inputs[n] for n in numbers], results, self.draws, specs)
+
+    def fresh(self, node: Node, value: Value, values: list[Value], specs: list[tuple], aliased: list[int | None],
+              known: dict[tuple, int]) -> Result:  # fmt: skip
+        meta = node.meta["val"]
+        shape, strides = value.shape, self.shapes.all(meta.stride())
+        host = meta.device.type == "cpu"
+        view = None
+        expanded = [d for d, (size, stride) in enumerate(zip(shape, strides, strict=True)) if stride == 0 and size > 1]
+        if expanded:  # compute one element of what is repeated
+            view = (shape, strides)
+            value = hlo.slice(value, [0] * value.rank, [1 if d in expanded else size for d, size in enumerate(shape)])
+            shape = value.shape
+        key = (value, strides)
+        number = known.get(key)
+        if number is None:
+            number = known[key] = len(known)
+            values.append(value)
+            aliased.append(None)
+            specs.append((shape, strides, value.dtype))
+        return Result("output", number, view, host)
+
+
+def lower_graph(graph: GraphModule, arguments: Sequence[Any]) -> LoweredGraph:
+    """The module of an FX graph of ATen operators, for arguments (tensors, real or fake, and numbers) of concrete sizes.
+
+    Raises UnsupportedOperator, which names the operator, its arguments and the user's line.
+    """
+    return _GraphLowering(graph, arguments).run()
+
+
+def describe(args: Any) -> str:
+    """Arguments for a message: element types and sizes of tensors, other values as they are."""
+    if isinstance(args, Value):
+        return f"{args.dtype}{list(args.shape)}"
+    if isinstance(args, (list, tuple)):
+        return f"({', '.join(map(describe, args))})"
+    return repr(args)
+
+
+def graph_text(graph: GraphModule, shapes: Shapes) -> str:
+    """What decides which program a graph becomes, as text: nodes, arguments, and sizes, strides and dtypes at its borders."""
+    names: dict[Node, str] = {}
+    lines: list[str] = []
+    for number, node in enumerate(graph.graph.nodes):
+        names[node] = f"%{number}"
+        parts = [f"%{number} {node.op}"]
+        if node.op == "call_function":
+            target = node.target
+            parts.append(target.name() if isinstance(target, torch._ops.OpOverload) else f"{target.__module__}.{target.__name__}")
+            parts.append(_argument_text(node.args, names, shapes))
+            if node.kwargs:
+                parts.extend(f"{key}={_argument_text(value, names, shapes)}" for key, value in node.kwargs.items())
+        elif node.op == "output":
+            parts.append(_argument_text(node.args, names, shapes))
+            flat = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
+            parts.extend(_tensor_text(item.meta["val"], shapes) for item in flat if isinstance(item, Node))
+        elif node.op == "get_attr":
+            value: Any = graph
+            for name in str(node.target).split("."):
+                value = getattr(value, name)
+            parts.append(_tensor_text(value, shapes))
+        else:
+            parts.append(_tensor_text(node.meta.get("val"), shapes))
+        lines.append(" ".join(parts))
+    return "\n".join(lines)
+
+
+def _tensor_text(value: Any, shapes: Shapes) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype}{shapes.all(value.shape)}{shapes.all(value.stride())}{value.device.type}"
+    return repr(shapes.concrete(value))
+
+
+def _argument_text(value: Any, names: Mapping[Node, str], shapes: Shapes) -> str:
+    if isinstance(value, Node):
+        return names[value]
+    if isinstance(value, (list, tuple)):
+        return f"({','.join(_argument_text(item, names, shapes) for item in value)})"
+    if isinstance(value, slice):
+        return f"slice{_argument_text((value.start, value.stop, value.step), names, shapes)}"
+    value = shapes.concrete(value)
+    return value.hex() if isinstance(value, float) else repr(value)

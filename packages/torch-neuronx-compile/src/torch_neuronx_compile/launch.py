@@ -1,0 +1,107 @@
+"""A compiled graph: what torch.compile calls in place of the FX graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch_neuronx import _C
+
+from torch_neuronx_compile.graph import Input, LoweredGraph, Result
+
+_DTYPES = {
+    "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "i1": torch.bool,
+    "ui8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
+}  # fmt: skip
+
+
+def encode(lowered: LoweredGraph, neff: bytes) -> bytes:
+    """A compiled graph as bytes, without its constants."""
+    head = {
+        "inputs": [[i.kind, i.position] for i in lowered.inputs],
+        "results": [[r.kind, r.value, r.view, r.host] for r in lowered.results],
+        "draws": lowered.draws,
+        "specs": lowered.specs,
+    }
+    text = json.dumps(head, separators=(",", ":")).encode()
+    return len(text).to_bytes(8, "little") + text + neff
+
+
+def decode(data: bytes) -> tuple[LoweredGraph, bytes]:
+    """Inverse of encode()."""
+    size = int.from_bytes(data[:8], "little")
+    head = json.loads(data[8 : 8 + size])
+    results = [Result(kind, value, view and tuple(map(tuple, view)), host) for kind, value, view, host in head["results"]]
+    specs = [(tuple(shape), tuple(strides), dtype) for shape, strides, dtype in head["specs"]]
+    return LoweredGraph(None, [Input(*i) for i in head["inputs"]], results, head["draws"], specs), data[8 + size :]
+
+
+class CompiledGraph:
+    """Callable with the boxed convention of AOTAutograd: takes a list of arguments, which it empties; returns a list.
+
+    Loads its program at the first call, so that compiling needs no device. `constants`: tensors of the FX module.
+    """
+
+    _boxed_call = True
+
+    def __init__(self, lowered: LoweredGraph, neff: bytes, constants: Sequence[torch.Tensor]):
+        self.lowered = lowered
+        self.neff = neff
+        self.constants = list(constants)
+        self._graph: Any = None
+        self._on_device: list[torch.Tensor] = []
+        self._total = sum(lowered.draws)
+        self._plain = all(r.kind == "output" and r.view is None and not r.host for r in lowered.results) and [
+            r.value for r in lowered.results
+        ] == list(range(len(lowered.results)))
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        lowered = self.lowered
+        if lowered.specs:
+            inputs = [self._input(source, arguments) for source in lowered.inputs]
+            graph = self._graph or self._load()
+            outputs = graph(inputs, self._random_numbers(inputs) if lowered.draws else [])
+            if self._plain:
+                arguments.clear()
+                return outputs
+        else:
+            outputs = []
+        results = [self._result(result, outputs, arguments) for result in lowered.results]
+        arguments.clear()
+        return results
+
+    def _input(self, source: Input, arguments: list[Any]) -> torch.Tensor:
+        if source.kind == "constant":
+            if not self._on_device:
+                device = next((a.device for a in arguments if isinstance(a, torch.Tensor) and a.device.type == "neuron"), "neuron")
+                self._on_device = [constant.to(device) for constant in self.constants]
+            return self._on_device[source.position]
+        tensor = arguments[source.position]
+        return tensor if tensor.device.type == "neuron" else tensor.to("neuron")
+
+    def _load(self) -> Any:
+        specs = [(shape, strides, _DTYPES[dtype]) for shape, strides, dtype in self.lowered.specs]
+        self._graph = _C.load(self.neff).graph(specs)
+        return self._graph
+
+    def _random_numbers(self, inputs: list[torch.Tensor]) -> list[int]:
+        """(seed, offset) of each random operator, in program order."""
+        device = inputs[0].device.index if inputs else _C.current_device()
+        seed, offset = _C.philox(device, self._total)
+        scalars = []
+        for count in self.lowered.draws:
+            scalars += (seed, offset)
+            offset += count
+        return scalars
+
+    def _result(self, result: Result, outputs: list[torch.Tensor], arguments: list[Any]) -> Any:
+        if result.kind == "number":
+            return result.value
+        if result.kind == "argument":
+            return arguments[result.value]
+        tensor = outputs[result.value]
+        if result.view is not None:
+            tensor = tensor.as_strided(*result.view)
+        return tensor.cpu() if result.host else tensor
