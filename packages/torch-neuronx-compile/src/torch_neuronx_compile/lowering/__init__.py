@@ -5,10 +5,18 @@ file here and one row in the conformance table of the same family.
 """
 
 from torch_neuronx_compile.lowering import (  # noqa: F401  (importing a family adds its rows)
+    activation,
     binary,
     comparison,
     creation,
+    foreach,
+    indexing,
+    loss,
     matmul,
+    movement,
+    norm,
+    optimizer,
+    random,
     reduction,
     softmax,
     ternary,

@@ -15,6 +15,9 @@ import torch
 
 from torch_neuronx_compile.lowering.registry import Row, lookup, schema
 
+# Arguments that the schema does not mark as written, but that are: running statistics.
+_HIDDEN_WRITES = {"aten::native_batch_norm": ("running_mean", "running_var")}
+
 _FACTORY = ("dtype", "layout", "device", "pin_memory")  # what a factory's functional form takes and its out= form does not
 
 
@@ -30,7 +33,8 @@ class Functional:
     out:      number of `out` arguments
     returned: number of the row's results that are not written into a mutated argument (tensor lists count as one)
 
-    Results come in this order: those the operator returns as new tensors, then one per mutated argument in schema order.
+    Results come in this order: those the operator returns as new tensors, then one per mutated argument in schema order
+    (a list gives one per element, an argument that is None gives none).
     A mutated or out argument has its own dtype, to which the result is converted.
     """
 
@@ -54,7 +58,10 @@ def functional(name: str) -> Functional | None:
     if called is None:
         return None
     inputs = [a for a in called.arguments if not a.is_out]
-    mutated = tuple(i for i, a in enumerate(inputs) if a.alias_info is not None and a.alias_info.is_write)
+    hidden = _HIDDEN_WRITES.get(name, ())
+    mutated = tuple(
+        i for i, a in enumerate(inputs) if a.name in hidden or (a.alias_info is not None and a.alias_info.is_write)
+    )
     out = len(called.arguments) - len(inputs)
     row, padding = lookup(name), 0
     if row is None:
