@@ -1,7 +1,7 @@
 """Hours of eager and compiled training with changing batch sizes: `.venv/bin/python ci/soak.py --minutes 30`.
 
-Memory may grow while programs are still being compiled; after the first quarter of the time neither device memory nor the
-process may grow any more, and every loss stays finite.
+Memory may grow while programs are still being compiled; after the first quarter of the time neither device memory nor
+the process may grow any more, and every loss stays finite.
 """
 
 from __future__ import annotations
