@@ -16,7 +16,13 @@ from torch_neuronx_compile.cache import fingerprint, guards, settings, store
 
 
 class OpCompiler:
-    """See docs/dev/interfaces.md, "Core -> op compiler". Any thread may call it."""
+    """See docs/dev/interfaces.md, "Core -> op compiler". Any thread may call it.
+
+    persistent_misses: requests that no store on disk could answer, so that a program had to be made.
+    """
+
+    def __init__(self):
+        self.persistent_misses = 0
 
     def describe(self, op: str) -> OpTraits | None:
         """What a launch of the operator takes; None when no lowering exists."""
@@ -50,6 +56,7 @@ class OpCompiler:
                 neff = shelf.program(program)
                 if neff is not None:
                     return neff
+        self.persistent_misses += 1
         from torch_neuronx_compile.eager import build
 
         return build(request, key, shelf)

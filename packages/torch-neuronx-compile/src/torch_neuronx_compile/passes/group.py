@@ -130,7 +130,7 @@ class Group:
         for reader, access in union.uses:
             if access.node in union.frames and not union.agrees(reader, access):
                 return None
-        if union.reduced and not union.is_worthwhile():
+        if union.reduced and not (union.is_worthwhile() and union.moves_with_elements()):
             return None
         union.accesses = base.accesses + added.accesses
         union.first = min(base.first, added.first)
@@ -160,6 +160,31 @@ class Group:
             if not at_rows and (access.node in late or self.is_row(access.node)):
                 return False
         return True
+
+
+    def moves_with_elements(self) -> bool:
+        """Whether every member over all elements is computed from something that changes along a row: an instruction stores what is
+        the same for a whole row once a row."""
+        moving: set[Node] = set()
+        uses: dict[Node, list[Access]] = {}
+        for node, access in self.uses:
+            uses.setdefault(node, []).append(access)
+        for node in self.members:
+            if node.op == "reduce" or self.is_row(node):
+                continue
+            if node.op == "random_bits" or any(self._moves(node, access, moving) for access in uses.get(node, ())):
+                moving.add(node)
+            else:
+                return False
+        return True
+
+    def _moves(self, node: Node, access: Access, moving: set[Node]) -> bool:
+        if access.node in self.frames:
+            return access.node in moving
+        if access.node.op in ("splat", "scalar"):
+            return False
+        window = self.window(access.strides, self.space_frame(node))
+        return any(not is_number(stride, 0) for stride in window[self.kept :])
 
 
 def reduction_mode(shape: Sequence[Size], dimensions: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ from torch_neuronx_compile.dim import Size
 from torch_neuronx_compile.passes import access
 from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.module import Module
-from torch_neuronx_compile.passes.plan import Access, Node, Output, Plan
+from torch_neuronx_compile.passes.plan import FREE, Access, Node, Output, Plan
 from torch_neuronx_compile.passes.sizes import is_number, resolved, row_major
 from torch_neuronx_compile.stablehlo.value import Operation, Parameter, Value, topological
 
@@ -63,6 +63,11 @@ class _Layout:
         node = self.node("copy", (source,), shape, source.dtype)
         return Access(node, 0, node.strides, node.dtype)
 
+    def in_memory(self, value: Value) -> Access:
+        """A value for an instruction that reads memory only: what has none is written out first."""
+        source = self.of(value)
+        return self.copied(source, value.shape) if source.node.op in FREE else source
+
     def operation(self, operation: Operation) -> None:
         self.location = operation.location
         view = _VIEWS.get(operation.name)
@@ -89,6 +94,10 @@ class _Layout:
         """A node that takes its operands as they are."""
         type = operation.types[0]
         return self.node(operation.name, [self.of(v) for v in operation.operands], type.shape, type.dtype, operation.attributes)
+
+    def scan(self, operation: Operation) -> Node:
+        type = operation.types[0]
+        return self.node("scan", [self.in_memory(operation.operands[0])], type.shape, type.dtype, operation.attributes)
 
 
 # ---- views ----------------------------------------------------------------------------------------------------------
@@ -205,7 +214,7 @@ def _dynamic_slice(layout: _Layout, operation: Operation) -> Node:
     attributes = {"offset_dims": dims, "collapsed_slice_dims": (), "operand_batching_dims": (), "start_indices_batching_dims": (),
                   "start_index_map": dims, "index_vector_dim": 0, "slice_sizes": operation.attributes["sizes"],
                   "out_of_range": "clamp", "index_shape": (len(starts),), "sizes": x.shape}  # fmt: skip
-    return layout.node("gather", (layout.of(x), _dynamic_starts(layout, starts, largest)), type.shape, type.dtype, attributes)
+    return layout.node("gather", (layout.in_memory(x), _dynamic_starts(layout, starts, largest)), type.shape, type.dtype, attributes)
 
 
 def _dynamic_update_slice(layout: _Layout, operation: Operation) -> Node:
@@ -216,7 +225,7 @@ def _dynamic_update_slice(layout: _Layout, operation: Operation) -> Node:
     attributes = {"update_window_dims": dims, "inserted_window_dims": (), "input_batching_dims": (),
                   "scatter_indices_batching_dims": (), "scatter_dims_to_operand_dims": dims, "index_vector_dim": 0,
                   "body": "set", "out_of_range": "error", "index_shape": (len(starts),), "update_shape": update.shape}  # fmt: skip
-    operands = (layout.of(x), _dynamic_starts(layout, starts, largest), layout.of(update))
+    operands = (layout.of(x), _dynamic_starts(layout, starts, largest), layout.in_memory(update))
     return layout.node("scatter", operands, type.shape, type.dtype, attributes)
 
 
@@ -242,7 +251,7 @@ def _gather(layout: _Layout, operation: Operation) -> Node:
     x, indices = operation.operands
     attributes = dict(operation.attributes)
     attributes["sizes"] = x.shape
-    source, shape = layout.of(indices), layout.shape(indices.shape)[0]
+    source, shape = layout.in_memory(indices), layout.shape(indices.shape)[0]
     batching = attributes["operand_batching_dims"]
     if batching:
         dims = attributes["start_indices_batching_dims"]
@@ -252,13 +261,13 @@ def _gather(layout: _Layout, operation: Operation) -> Node:
         attributes["collapsed_slice_dims"] = tuple(sorted((*attributes["collapsed_slice_dims"], *batching)))
     attributes["index_shape"] = shape
     type = operation.types[0]
-    return layout.node("gather", (layout.of(x), source), type.shape, type.dtype, attributes)
+    return layout.node("gather", (layout.in_memory(x), source), type.shape, type.dtype, attributes)
 
 
 def _scatter(layout: _Layout, operation: Operation) -> Node:
     x, indices, updates = operation.operands
     attributes = dict(operation.attributes)
-    source, shape = layout.of(indices), layout.shape(indices.shape)[0]
+    source, shape = layout.in_memory(indices), layout.shape(indices.shape)[0]
     batching = attributes["input_batching_dims"]
     if batching:
         dims = attributes["scatter_indices_batching_dims"]
@@ -269,7 +278,7 @@ def _scatter(layout: _Layout, operation: Operation) -> Node:
     attributes["index_shape"] = shape
     attributes["update_shape"] = layout.shape(updates.shape)[0]
     type = operation.types[0]
-    return layout.node("scatter", (layout.of(x), source, layout.of(updates)), type.shape, type.dtype, attributes)
+    return layout.node("scatter", (layout.of(x), source, layout.in_memory(updates)), type.shape, type.dtype, attributes)
 
 
 def _concatenate(layout: _Layout, operation: Operation) -> Node:
@@ -290,7 +299,7 @@ def _reduce(layout: _Layout, operation: Operation) -> Node:
 def _dot_general(layout: _Layout, operation: Operation) -> Node:
     """The contracting dimensions of both operands are made mergeable into one loop."""
     attributes = dict(operation.attributes)
-    x, y = (layout.of(value) for value in operation.operands)
+    x, y = (layout.in_memory(value) for value in operation.operands)
     shapes = [layout.shape(value.shape)[0] for value in operation.operands]
     xc, yc = attributes["lhs_contracting"], attributes["rhs_contracting"]
     depth = [shapes[0][d] for d in xc]
@@ -334,7 +343,7 @@ _BUILDERS: dict[str, Callable[[_Layout, Operation], Node]] = {
     "reduce": _reduce,
     "dot_general": _dot_general,
     "pad": _pad,
-    "scan": _Layout.whole,
+    "scan": _Layout.scan,
     "custom_call": _unsupported,
 }
 

@@ -1,0 +1,1 @@
+"""Tests of the compiler; a package, so that the suites share the conformance tables."""

@@ -1,0 +1,1 @@
+"""The passes: StableHLO in, properties of the program and its results out."""

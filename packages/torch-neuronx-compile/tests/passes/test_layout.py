@@ -1,0 +1,115 @@
+"""Views are access patterns; only what strides cannot say is copied."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import torch_neuronx_compile.stablehlo as hlo
+
+from .programs import compiled, opcodes, run, tensor
+
+# name, StableHLO of a 4x6x10 tensor, torch's expression
+VIEWS = {
+    "transpose": (lambda x: hlo.transpose(x, [2, 0, 1]), lambda t: t.permute(2, 0, 1)),
+    "reverse": (lambda x: hlo.reverse(x, [0, 2]), lambda t: t.flip(0, 2)),
+    "slice": (lambda x: hlo.slice(x, [1, 0, 2], [4, 6, 9], [2, 1, 3]), lambda t: t[1:4:2, :, 2:9:3]),
+    "broadcast": (lambda x: hlo.broadcast_in_dim(x, (4, 3, 6, 10), [0, 2, 3]), lambda t: t[:, None].expand(4, 3, 6, 10)),
+    "split": (lambda x: hlo.reshape(x, (4, 2, 3, 10)), lambda t: t.reshape(4, 2, 3, 10)),
+    "merge": (lambda x: hlo.reshape(x, (24, 10)), lambda t: t.reshape(24, 10)),
+    "regroup": (lambda x: hlo.reshape(x, (8, 30)), lambda t: t.reshape(8, 30)),
+    "ones": (lambda x: hlo.reshape(x, (1, 4, 1, 60, 1)), lambda t: t.reshape(1, 4, 1, 60, 1)),
+    "transposed rows split": (
+        lambda x: hlo.reshape(hlo.transpose(x, [1, 0, 2]), (6, 4, 2, 5)), lambda t: t.transpose(0, 1).reshape(6, 4, 2, 5)),
+    "slice of transpose of reverse": (
+        lambda x: hlo.slice(hlo.transpose(hlo.reverse(x, [1]), [1, 2, 0]), [1, 2, 3], [5, 10, 4]),
+        lambda t: t.flip(1).permute(1, 2, 0)[1:5, 2:10, 3:4]),
+    "empty": (lambda x: hlo.slice(x, [4, 0, 0], [4, 6, 10]), lambda t: t[4:]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_part_of_the_reader(name: str):
+    build, reference = VIEWS[name]
+    x = tensor(0, (4, 6, 10))
+    result = hlo.negate(build(x))
+    assert opcodes(compiled([x], [result])) == ["TILE"]
+    data = torch.randn(4, 6, 10)
+    (got,) = run([x], [result], [data])
+    assert torch.equal(got, -reference(data))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_computed_value_needs_no_further_pass(name: str):
+    """The one reader computes what it sees through the view."""
+    build, reference = VIEWS[name]
+    if name == "broadcast":
+        pytest.skip("repeating the computation for every copy would cost more than memory")
+    x = tensor(0, (4, 6, 10))
+    result = hlo.negate(build(hlo.sqrt(x)))
+    assert opcodes(compiled([x], [result])) == ["TILE"]
+    data = torch.rand(4, 6, 10)
+    (got,) = run([x], [result], [data])
+    assert torch.equal(got, -reference(data.sqrt()))
+
+
+def test_what_strides_cannot_say_is_copied_once():
+    x = tensor(0, (4, 6, 10))
+    flat = hlo.reshape(hlo.transpose(x, [2, 0, 1]), (240,))
+    program = compiled([x], [hlo.negate(flat), hlo.abs(flat)])
+    assert opcodes(program).count("DMA") == 1
+    data = torch.randn(4, 6, 10)
+    got = run([x], [hlo.negate(flat), hlo.abs(flat)], [data])
+    want = data.permute(2, 0, 1).reshape(240)
+    assert torch.equal(got[0], -want) and torch.equal(got[1], want.abs())
+
+
+def test_a_transposed_result_is_stored_where_it_belongs():
+    x = tensor(0, (4, 6, 10))
+    result = hlo.transpose(hlo.exponential(hlo.reduce(x, "add", [2])), [1, 0])
+    assert opcodes(compiled([x], [result])) == ["TILE"]
+
+
+def test_pieces_of_a_concatenation_are_computed_in_place():
+    x, y = tensor(0, (4, 6)), tensor(1, (3, 6))
+    joined = hlo.concatenate([hlo.tanh(x), hlo.exponential(y), x], 0)
+    program = compiled([x, y], [joined])
+    assert sorted(opcodes(program)) == ["DMA", "TILE", "TILE"]
+    assert {w.buffer.kind for i in program.instructions for w in i.windows} == {"INPUT", "OUTPUT"}
+    data = [torch.zeros(4, 6), torch.zeros(3, 6)]
+    (got,) = run([x, y], [joined], data)
+    assert torch.equal(got, torch.cat([data[0], torch.ones(3, 6), data[0]]))
+
+
+def test_pad_with_gaps():
+    x = tensor(0, (3, 4))
+    padded = hlo.pad(x, hlo.constant(7.0, "f32"), [1, 2], [0, 1], [2, 1])
+    data = torch.randn(3, 4)
+    (got,) = run([x], [padded], [data])
+    want = torch.full((8, 10), 7.0)
+    want[1::3, 2:9:2] = data
+    assert torch.equal(got, want)
+
+
+def test_bitcast_reads_the_same_memory():
+    x = tensor(0, (3, 5))
+    (got,) = run([x], [hlo.bitcast_convert(hlo.negate(x), "i32")], [torch.ones(3, 5)])
+    assert torch.equal(got, (-torch.ones(3, 5)).view(torch.int32))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (2, 0, 4), (1, 1, 1)])
+def test_odd_shapes(shape: tuple[int, ...]):
+    x = tensor(0, shape)
+    data = torch.randn(shape)
+    results = [hlo.negate(x), hlo.reduce(x, "add", range(len(shape))) if shape else hlo.abs(x)]
+    got = run([x], results, [data])
+    assert torch.equal(got[0], -data)
+    torch.testing.assert_close(got[1], data.sum() if shape else data.abs())
+
+
+def test_eight_dimensions_that_do_not_merge():
+    x = tensor(0, (2, 3, 2, 3, 2, 3, 2, 3))
+    order = [7, 5, 3, 1, 0, 2, 4, 6]
+    data = torch.randn(x.shape)
+    (got,) = run([x], [hlo.negate(hlo.transpose(x, order))], [data])
+    assert torch.equal(got, -data.permute(order))
