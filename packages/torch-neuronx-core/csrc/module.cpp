@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "aten/registration.h"
+#include "dispatch/bindings.h"
 #include "dispatch/kernel.h"
 #include "neuron/launch.h"
 #include "runtime/allocator.h"
@@ -53,6 +54,7 @@ PYBIND11_MODULE(_C, m) {
               " of libneuron-runtime's launch interface, but the installed libneuron-runtime has version ",
               nrtx_abi_version(), ". Install the two from one release");
   m.def("register_device", &register_device);
+  dispatch::bind_dispatch(m);
   m.def("device_count", [] { return static_cast<int>(device_count()); });
   m.def("current_device", [] { return static_cast<int>(current_device()); });
   m.def("set_device", [](int index) { set_device(static_cast<c10::DeviceIndex>(index)); });

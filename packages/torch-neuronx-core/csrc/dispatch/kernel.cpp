@@ -31,7 +31,8 @@ using TensorPointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorIm
 
 at::Tensor tensor_of(c10::TensorImpl* impl) { return at::Tensor(TensorPointer::reclaim_copy(impl)); }
 
-// ---- Running an entry -----------------------------------------------------------------------------------------------------------
+// ---- Running an entry
+// -----------------------------------------------------------------------------------------------------------
 
 // Address of a tensor's first element. Writing through it ends a copy-on-write share.
 void* address_of(const c10::TensorImpl* tensor, bool write) {
@@ -56,7 +57,7 @@ at::Tensor create(const TensorSpec& spec, c10::DeviceIndex device) {
 template <typename Number>
 bool fits(c10::ScalarType dtype, Number number) {
   switch (dtype) {
-#define CASE(type, name)        \
+#define CASE(type, name)      \
   case c10::ScalarType::name: \
     return !c10::overflows<type, Number>(number);
     CASE(uint8_t, Byte)
@@ -85,7 +86,8 @@ bool operands_fit(const Entry& entry, const Call& call) {
 }
 
 const Call::Buffer& target_of(const Output& output, const Call& call) {
-  return output.target == Output::Place::kInput ? call.inputs[output.target_position] : call.outs[output.target_position];
+  return output.target == Output::Place::kInput ? call.inputs[output.target_position]
+                                                : call.outs[output.target_position];
 }
 
 // A program stopped because of the data it was given.
@@ -97,7 +99,8 @@ bool is_data_error(NRT_STATUS status) { return status == NRT_EXEC_OOB || status 
   TORCH_CHECK(false, op.name, ": ", explanation, " (", nrt_get_status_as_str(status), ")");
 }
 
-void return_results(const Operator& op, const Entry& entry, c10::SmallVectorImpl<at::Tensor>& created, c10::Stack* stack) {
+void return_results(const Operator& op, const Entry& entry, c10::SmallVectorImpl<at::Tensor>& created,
+                    c10::Stack* stack) {
   const size_t first = stack->size() - op.arguments;
   if (entry.results.size() == 1) [[likely]] {  // one return: put it where the first argument is
     const Result& result = entry.results.front();
@@ -122,7 +125,8 @@ void return_results(const Operator& op, const Entry& entry, c10::SmallVectorImpl
     } else if (result.kind == Result::Kind::kArgument) {
       values.push_back((*stack)[first + result.value]);
     } else if (result.kind == Result::Kind::kList) {
-      values.emplace_back(c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(created.data() + result.first, result.value)));
+      values.emplace_back(
+          c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(created.data() + result.first, result.value)));
     } else {
       values.emplace_back(at::Tensor());
     }
@@ -131,8 +135,8 @@ void return_results(const Operator& op, const Entry& entry, c10::SmallVectorImpl
   std::move(values.begin(), values.end(), std::back_inserter(*stack));
 }
 
-// Run a call by its entry and put the results on the stack. False, with a reason, when the CPU kernel must stand in: the arguments are
-// untouched then.
+// Run a call by its entry and put the results on the stack. False, with a reason, when the CPU kernel must stand in:
+// the arguments are untouched then.
 bool launch(const Operator& op, const Entry& entry, Call& call, c10::Stack* stack, std::string& reason) {
   c10::SmallVector<at::Tensor, 2> created;
   for (const TensorSpec& spec : entry.created) {
@@ -206,7 +210,8 @@ bool launch(const Operator& op, const Entry& entry, Call& call, c10::Stack* stac
   return true;
 }
 
-// ---- Making an entry ------------------------------------------------------------------------------------------------------------
+// ---- Making an entry
+// ------------------------------------------------------------------------------------------------------------
 
 // Code of a dtype in a program, or 0 when programs do not know it.
 uint32_t program_dtype(c10::ScalarType dtype) {
@@ -238,16 +243,17 @@ uint32_t program_dtype(c10::ScalarType dtype) {
 
 nrtx_io_t io_of(const Executable& executable, size_t position) {
   nrtx_io_t io{};
-  check(nrtx_executable_io(executable.get(), static_cast<uint32_t>(position), &io), "Cannot read a program's signature");
+  check(nrtx_executable_io(executable.get(), static_cast<uint32_t>(position), &io),
+        "Cannot read a program's signature");
   return io;
 }
 
-void check_buffer(const Operator& op, const Executable& executable, size_t position, const TensorSpec& spec, const char* role,
-                  size_t number) {
+void check_buffer(const Operator& op, const Executable& executable, size_t position, const TensorSpec& spec,
+                  const char* role, size_t number) {
   const nrtx_io_t io = io_of(executable, position);
-  TORCH_CHECK(io.nbytes <= spec.nbytes && io.dtype == program_dtype(spec.dtype), "The op compiler's program for ", op.name,
-              " wants ", io.nbytes, " bytes of dtype ", io.dtype, " as ", role, ' ', number, ", but the tensor has ", spec.nbytes,
-              " bytes of ", spec.dtype);
+  TORCH_CHECK(io.nbytes <= spec.nbytes && io.dtype == program_dtype(spec.dtype), "The op compiler's program for ",
+              op.name, " wants ", io.nbytes, " bytes of dtype ", io.dtype, " as ", role, ' ', number,
+              ", but the tensor has ", spec.nbytes, " bytes of ", spec.dtype);
 }
 
 void add_slots(std::vector<int64_t>& slots, const TensorSpec& spec) {
@@ -257,7 +263,7 @@ void add_slots(std::vector<int64_t>& slots, const TensorSpec& spec) {
 
 // The input that an output shares its memory with, or -1.
 int alias_of(const Output& output, const Call& call) {
-  return output.place == Output::Place::kInput  ? static_cast<int>(output.position)
+  return output.place == Output::Place::kInput ? static_cast<int>(output.position)
          : output.place == Output::Place::kOut ? call.outs[output.position].alias
                                                : -1;
 }
@@ -268,7 +274,8 @@ void stage_output(Entry& entry, Output& output, const TensorSpec& spec) {
   entry.created.push_back(spec);
 }
 
-// Fill in the executable; or entry.reason, when the compiler does not support the call; or inferred.reason, when it failed.
+// Fill in the executable; or entry.reason, when the compiler does not support the call; or inferred.reason, when it
+// failed.
 void bind_entry(const Operator& op, c10::ArrayRef<c10::IValue> arguments, const Call& call, Inferred& inferred) {
   Entry& entry = *inferred.entry;
   Request request{op, arguments, {}, {}};
@@ -313,8 +320,8 @@ c10::ScalarType scalar_dtype(const Call& call, const Inferred& inferred) {
              : result;
 }
 
-// The entry for a call that has none yet; null when an `out` argument was resized, or, with a reason, when the call cannot run natively
-// and that must not be remembered.
+// The entry for a call that has none yet; null when an `out` argument was resized, or, with a reason, when the call
+// cannot run natively and that must not be remembered.
 const Entry* make_entry(const Operator& op, c10::ArrayRef<c10::IValue> arguments, const Call& call, uint64_t hash,
                         std::string& reason) {
   misses.fetch_add(1, std::memory_order_relaxed);
@@ -341,7 +348,8 @@ const Entry* make_entry(const Operator& op, c10::ArrayRef<c10::IValue> arguments
   return insert_entry(inferred.entry, hash);
 }
 
-// ---- Answering a call -----------------------------------------------------------------------------------------------------------
+// ---- Answering a call
+// -----------------------------------------------------------------------------------------------------------
 
 std::mutex lowering_mutex;  // a leaf
 
@@ -361,8 +369,8 @@ void ask_for_lowering(Operator& op) {
   }
 }
 
-// Replace arguments that are only read, and share memory with one that is written, by copies. False when that does not make the call
-// one that a program can run; the arguments are untouched then.
+// Replace arguments that are only read, and share memory with one that is written, by copies. False when that does not
+// make the call one that a program can run; the arguments are untouched then.
 bool copy_overlapping(const Operator& op, const Call& call, c10::IValue* arguments) {
   c10::SmallVector<c10::TensorImpl*, 4> read, written;
   for (const Call::Buffer& input : call.inputs) {
@@ -391,9 +399,10 @@ bool copy_overlapping(const Operator& op, const Call& call, c10::IValue* argumen
       continue;
     }
     replace_tensors(arguments[i], [&](const at::Tensor& tensor) {
-      const bool shares = !tensor.is_cpu() && std::any_of(written.begin(), written.end(), [&](const c10::TensorImpl* other) {
-        return sharing_of(tensor.unsafeGetTensorImpl(), other) != Sharing::kNone;
-      });
+      const bool shares =
+          !tensor.is_cpu() && std::any_of(written.begin(), written.end(), [&](const c10::TensorImpl* other) {
+            return sharing_of(tensor.unsafeGetTensorImpl(), other) != Sharing::kNone;
+          });
       return shares ? at::clone(tensor) : tensor;
     });
   }
@@ -411,8 +420,8 @@ void move_indices(const Operator& op, c10::DeviceIndex device, c10::IValue* argu
 bool run_natively(Operator& op, c10::Stack* stack, std::string& reason);
 void answer(Operator& op, c10::Stack* stack);
 
-// An operator on lists (a fused optimizer step) one of which names a tensor twice: what the first entry writes the second must see, so
-// run it with lists of one. False when its arguments are not lists of one length.
+// An operator on lists (a fused optimizer step) one of which names a tensor twice: what the first entry writes the
+// second must see, so run it with lists of one. False when its arguments are not lists of one length.
 bool run_entry_by_entry(Operator& op, c10::Stack* stack) {
   const size_t first = stack->size() - op.arguments;
   size_t length = 0;
@@ -488,7 +497,8 @@ void answer(Operator& op, c10::Stack* stack) {
   }
 }
 
-// aten::copy_ itself is torch's; the device gets its copies by aten::_copy_from. Counted and compiled under its own name.
+// aten::copy_ itself is torch's; the device gets its copies by aten::_copy_from. Counted and compiled under its own
+// name.
 Operator* copy_operator = nullptr;
 
 }  // namespace

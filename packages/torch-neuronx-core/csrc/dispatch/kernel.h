@@ -10,8 +10,9 @@ namespace torch_neuronx::dispatch {
 // Register it for the operators of the device. Once a process.
 void register_dispatch();
 
-// Copy between two tensors of one device and of equal sizes, casting and re-striding, with a program of aten::copy_. False when there
-// is none: the call is then counted as a fallback (or refused, where fallbacks are off), and the caller copies through the host.
+// Copy between two tensors of one device and of equal sizes, casting and re-striding, with a program of aten::copy_.
+// False when there is none: the call is then counted as a fallback (or refused, where fallbacks are off), and the
+// caller copies through the host.
 bool copy_on_device(const at::Tensor& source, const at::Tensor& destination);
 
 // Lookups of exact signatures that found nothing.

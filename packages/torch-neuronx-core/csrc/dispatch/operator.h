@@ -39,7 +39,7 @@ struct Operator {
   std::atomic<Lowering> lowering{Lowering::kUnknown};
   std::atomic<bool> warned{false};    // of a fallback
   ArgumentSet operands = 0;           // arguments whose scalars are given at launch
-  std::string no_lowering;             // kNone: why
+  std::string no_lowering;            // kNone: why
   bool takes_random_numbers = false;  // seed and offset are the launch's last scalars
 
   const c10::FunctionSchema& schema() const { return handle.schema(); }

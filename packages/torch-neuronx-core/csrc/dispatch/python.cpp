@@ -5,6 +5,7 @@
 #include "dispatch/arguments.h"
 #include "dispatch/bindings.h"
 #include "dispatch/cache.h"
+#include "dispatch/infer.h"
 #include "dispatch/kernel.h"
 #include "dispatch/programs.h"
 
@@ -45,8 +46,8 @@ class RequestArguments {
   }
 
   py::object spec(const TensorSpec& spec, int buffer, int scalar, bool wrapped, int alias) const {
-    return tensor_spec_(py::cast(spec.dtype), as_tuple(spec.sizes), as_tuple(spec.strides), optional(buffer), optional(scalar),
-                        wrapped, optional(alias));
+    return tensor_spec_(py::cast(spec.dtype), as_tuple(spec.sizes), as_tuple(spec.strides), optional(buffer),
+                        optional(scalar), wrapped, optional(alias));
   }
 
  private:
@@ -203,7 +204,8 @@ std::optional<std::string> compile(const Request& request) {
     if (!error.matches(PyExc_Exception)) {
       throw;  // an interrupt
     }
-    const std::string text = std::string(py::str(error.type().attr("__name__"))) + ": " + std::string(py::str(error.value()));
+    const std::string text =
+        std::string(py::str(error.type().attr("__name__"))) + ": " + std::string(py::str(error.value()));
     throw CompilerError(text, std::current_exception());
   }
 }

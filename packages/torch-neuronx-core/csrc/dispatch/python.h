@@ -12,8 +12,8 @@ namespace torch_neuronx::dispatch {
 
 struct Request;
 
-// Emit torch_neuronx.tracking.NeuronFallbackWarning. Throws when the program turned that warning into an error. Silent when the
-// interpreter is not running any more.
+// Emit torch_neuronx.tracking.NeuronFallbackWarning. Throws when the program turned that warning into an error. Silent
+// when the interpreter is not running any more.
 void warn_fallback(const std::string& message);
 
 struct Traits {
@@ -29,10 +29,12 @@ Description describe(const Operator& op);
 
 // The op compiler raised an Exception: its type and text, and itself.
 struct CompilerError : std::runtime_error {
-  CompilerError(const std::string& text, std::exception_ptr cause) : std::runtime_error(text), cause(std::move(cause)) {}
+  CompilerError(const std::string& text, std::exception_ptr cause)
+      : std::runtime_error(text), cause(std::move(cause)) {}
   std::exception_ptr cause;
 };
-// Ask the op compiler for a program: the bytes of a NEFF, or nothing when it does not support the arguments. Throws CompilerError.
+// Ask the op compiler for a program: the bytes of a NEFF, or nothing when it does not support the arguments. Throws
+// CompilerError.
 std::optional<std::string> compile(const Request& request);
 
 // Releases the GIL while it lives, if the thread holds it.
