@@ -1,0 +1,1 @@
+"""The caches on disk: many processes, killed processes, damaged files, unwritable places."""
