@@ -94,9 +94,18 @@ struct Isa {
   Stage broadcast_wide = nullptr;           // vector dst from an 8-byte number b
   Stage copy_wide = nullptr;                // vector dst from vector a, 8-byte elements
   Stage convert[3][3] = {};                 // [from][to]; I64 operands and results are vectors in memory (a, dst)
-  Stage reduce_row[kReductions][3] = {};    // by reduction and kind: into kLanes accumulators at dst
-  Stage reduce_column[kReductions][3] = {}; // element by element into the accumulators at dst
+  // Reductions by operation and kind. Accumulators are at dst; those of ARG reductions have 32-bit indices beside them, at c.
+  Stage reduce_row[kReductions][3] = {};     // into kLanes accumulators
+  Stage reduce_column[kReductions][3] = {};  // element by element
   Stage next = nullptr;                     // last stage of every sequence
+
+  // Joins the kLanes accumulators of a row into one value; ARG: and its index.
+  void (*fold[kReductions][3])(const char* lanes, const int32_t* indices, char* value, int64_t* index) = {};
+  // The same reduction of many short rows that lie one after the other, in memory with room for whole groups.
+  void (*reduce_rows[kReductions][3])(const char* from, int64_t rows, int64_t columns, char* values, int64_t* indices) = {};
+  // accumulators[c] takes from[0][c], from[1][c], ...; row r has index position + r. Accumulators have room for whole groups.
+  void (*reduce_columns[kReductions][3])(const char* from, int64_t rows, int64_t columns, char* accumulators, int32_t* indices,
+                                         int64_t position) = {};
 
   // Copies rows x columns elements of 1 << index bytes; strides in elements. The two must not overlap, unless they are identical.
   void (*copy[4])(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t from_row, int64_t from_column,

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "engine/instruction.h"
 #include "engine/tile/map.h"
+#include "engine/tile/reduce.h"
 
 namespace neuron {
 
@@ -9,7 +10,7 @@ std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction) {
   switch (instruction.opcode) {
     case Opcode::TILE:
       if (static_cast<TileMode>(instruction.params[0]) == TileMode::MAP) return prepare_map(instruction);
-      break;
+      return prepare_reduction(instruction);
     case Opcode::TENSOR_TENSOR: return prepare_map(instruction);
     default: break;
   }

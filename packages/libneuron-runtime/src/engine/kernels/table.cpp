@@ -11,6 +11,7 @@ void fill(Isa& t) {
   add_wide_stages(t);
   add_memory_stages(t);
   add_math_stages(t);
+  add_reduction_stages(t);
   add_copies(t);
   add_philox(t);
 }

@@ -14,6 +14,11 @@ struct BlockShape {
   int64_t size() const { return rows * columns; }
 };
 
+// The dimensions of a nest along the columns of a block, visited in row-major order as one.
+struct Axis {
+  int first = 0, count = 0;
+};
+
 // How one access reaches the stages.
 struct Feed {
   enum Mode : uint8_t {
@@ -28,6 +33,8 @@ struct Feed {
   uint32_t buffer = 0;
   int64_t base = 0;         // bytes from the buffer's start to the window's first element
   int64_t row_stride = 0, column_stride = 0;  // elements
+  bool broken = false;      // the columns do not follow one stride: `strides` has one per dimension of the axis
+  std::array<int64_t, kMaxDims> strides{};
   uint16_t window = 0;      // slot of the window (READ, WRITE)
   uint16_t slot = 0;        // slot that the stages use
   uint16_t words[4] = {};   // NUMBER type: slot per Philox word, 0 if not used
@@ -36,23 +43,32 @@ struct Feed {
 
 class Feeds {
  public:
-  // row: dimension of the nest along the block's rows, or -1; column: along its columns, or -1 when the nest has no dimension.
-  // Windows get their slots in the order of the nest's accesses; call before anything else is added to the layout.
-  Feeds(const BoundInstruction& instruction, const Graph& graph, const Nest& nest, FrameLayout& layout);
-  // Decides the modes for blocks of at most `shape`; whole_columns: a block's columns are the whole extent of their dimension.
-  void plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int row, int column, BlockShape shape, bool whole_columns);
+  // For the accesses of nodes of one class. Windows get their slots here: nothing else may be in the layout yet.
+  Feeds(const BoundInstruction& instruction, const Graph& graph, const Nest& nest, FrameLayout& layout, Class cls);
+  // Decides the modes for blocks of at most `shape`. row: dimension of the nest along the block's rows, or -1. whole_columns: a block has
+  // all columns of the axis.
+  void plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int row, Axis column, BlockShape shape, bool whole_columns);
   // Tells a builder where the elements of LOAD, IOTA and RANDOM nodes are.
   void announce(SegmentBuilder& builder, const Graph& graph, const Nest& nest) const;
 
-  const Feed& of(int access) const { return feeds_[access]; }
+  const Feed& of(int access) const { return feeds_[feed_of_[access]]; }
   bool all_direct() const;
 
-  // offsets: element offset of the block's first element per access, from the window's first element.
-  void before(const Launch& launch, const Isa& isa, char** slots, const int64_t* offsets, BlockShape shape) const;
-  void after(const Isa& isa, char** slots, BlockShape shape) const;
+  // offsets: per access, element offset of the block's first row at column 0, from the window's first element. start: the block's first
+  // column.
+  void before(const Launch& launch, const Isa& isa, char** slots, const int64_t* offsets, int64_t start, BlockShape shape) const;
+  void after(const Isa& isa, char** slots, int64_t start, BlockShape shape) const;
 
  private:
+  // Calls body(position in the block, offset in the window, columns) for every run of columns of one row.
+  template <class Body>
+  void runs(const Feed& feed, int64_t start, int64_t columns, Body&& body) const;
+  void stage(const Feed& feed, const Isa& isa, char** slots, char* window, int64_t start, BlockShape shape, bool store) const;
+
   std::vector<Feed> feeds_;
+  std::vector<int> feed_of_;
+  std::array<int64_t, kMaxDims> column_extents_{};
+  int column_dimensions_ = 0;
 };
 
 }  // namespace neuron::engine

@@ -25,6 +25,8 @@ class FrameLayout {
   void release_group(Kind kind, uint16_t slot) { free_[kind == Kind::I64].push_back(slot); }
 
   int group() const { return group_; }
+  // Elements of a buffer for n: whole groups, and one more, because kernels on rows inside the buffer read whole vectors.
+  size_t padded(int64_t n) const { return (static_cast<size_t>(n) / group_ + 2) * group_; }
   int windows() const { return windows_; }
   int slots() const { return windows_ + static_cast<int>(places_.size()); }
   size_t shared_bytes() const { return shared_; }

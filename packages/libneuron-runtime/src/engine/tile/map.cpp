@@ -8,6 +8,7 @@
 #include "engine/fence.h"
 #include "engine/pool.h"
 #include "engine/scratch.h"
+#include "engine/tile/cost.h"
 #include "engine/tile/feed.h"
 #include "engine/tile/uniform.h"
 
@@ -18,9 +19,6 @@ constexpr int64_t kStagedBlock = 1024;     // elements: a few buffers of this si
 constexpr int64_t kDirectBlock = 8192;     // elements of a block without staging: the unit of work for a thread
 constexpr int64_t kShortRow = 128;         // rows shorter than this are put together
 constexpr int64_t kTransposeTile = 32;     // a transposed window is read in tiles of this side
-constexpr double kTaskNanoseconds = 10e3;  // work worth handing to another thread
-constexpr int64_t kStreamBytes = int64_t{8} << 20;          // outputs of this size would only push others out of the cache
-constexpr int64_t kWelcomeStreamBytes = int64_t{1} << 20;   // and of this size when the program says so
 constexpr size_t kSmallFrame = 4096;       // bytes of buffers that a launch keeps on the stack
 constexpr int kSmallSlots = 48;
 
@@ -28,11 +26,11 @@ class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const BoundInstruction& instruction)
       : isa_(isa()), debug_(instruction.debug), graph_(instruction, instruction.rank), nest_(instruction, graph_, instruction.rank, true),
-        layout_(isa_.group), feeds_(instruction, graph_, nest_, layout_), uniforms_(graph_, instruction, layout_, isa_) {
+        layout_(isa_.group), feeds_(instruction, graph_, nest_, layout_, Class::ELEMENT), uniforms_(graph_, instruction, layout_, isa_) {
     choose_blocks();
     const int row = row_, column = nest_.kept - 1;
     const BlockShape shape{row < 0 ? 1 : tile_[row], column < 0 ? 1 : tile_[column]};
-    feeds_.plan(graph_, nest_, layout_, row, column, shape, column < 0 || tile_[column] == nest_.extents[column]);
+    feeds_.plan(graph_, nest_, layout_, row, column < 0 ? Axis{} : Axis{column, 1}, shape, column < 0 || tile_[column] == nest_.extents[column]);
 
     SegmentBuilder builder(graph_, instruction, layout_, isa_);
     uniforms_.announce(builder);
@@ -160,9 +158,9 @@ class MapKernel final : public Kernel {
       BlockShape shape;
       if (rank) shape.columns = std::min(tile_[rank - 1], nest_.extents[rank - 1] - at[rank - 1] * tile_[rank - 1]);
       if (row_ >= 0) shape.rows = std::min(tile_[row_], nest_.extents[row_] - at[row_] * tile_[row_]);
-      feeds_.before(launch, isa_, context.slots, offsets, shape);
+      feeds_.before(launch, isa_, context.slots, offsets, 0, shape);
       body_.run(isa_, context, shape.size(), stream_);
-      feeds_.after(isa_, context.slots, shape);
+      feeds_.after(isa_, context.slots, 0, shape);
       for (int d = rank - 1; d >= 0; --d) {
         if (++at[d] < counts_[d]) break;
         at[d] = 0;

@@ -66,8 +66,8 @@ void SegmentBuilder::add_store(int node, uint16_t slot, bool external, bool stre
     if (stream) segment_.streamed.push_back(slot);
   }
 }
-void SegmentBuilder::add_reduction(int node, uint16_t accumulators, bool column) {
-  roots_.push_back({Root::REDUCTION, node, accumulators, column});
+void SegmentBuilder::add_reduction(int node, uint16_t accumulators, uint16_t indices, bool column) {
+  roots_.push_back({Root::REDUCTION, node, accumulators, column, false, indices});
 }
 
 void SegmentBuilder::count_uses(int node, std::vector<bool>& seen) {
@@ -315,10 +315,22 @@ void SegmentBuilder::secure(int node) {
 void SegmentBuilder::emit_root(const Root& root) {
   const Node& n = graph_.nodes[root.node];
   switch (root.type) {
-    case Root::VALUE:
+    case Root::VALUE: {
       if (computed_[root.node]) return;
-      if (place_[root.node].type == Place::NONE) evaluate(root.node);
+      const Place from = place_[root.node], to = keep_[root.node];
+      if (from.type == Place::NONE) {
+        evaluate(root.node);
+      } else if (to.type != Place::NONE) {  // a copy
+        computed_[root.node] = true;
+        if (n.result == Kind::I64) {
+          emit(from.type == Place::NUMBER ? isa_.broadcast_wide : isa_.copy_wide, to, from, from);
+        } else {
+          to_accumulator(root.node);
+          emit(isa_.store[dtype_index(Dtype::FP32)], to);
+        }
+      }
       break;
+    }
     case Root::STORE: {
       const Dtype dtype = instruction_.windows[n.pattern].dtype;
       const Place dst{Place::VECTOR, root.slot, static_cast<uint8_t>(bytes_of(dtype))};
@@ -338,6 +350,7 @@ void SegmentBuilder::emit_root(const Root& root) {
     }
     case Root::REDUCTION: {
       const Place dst{Place::VECTOR, root.slot, static_cast<uint8_t>(root.column ? (n.kind == Kind::I64 ? 8 : 4) : 0)};
+      const Place indices{Place::VECTOR, root.indices, static_cast<uint8_t>(root.column ? 4 : 0)};
       Place source;
       if (n.kind == Kind::I64) {
         source = operand(n.a);
@@ -351,7 +364,7 @@ void SegmentBuilder::emit_root(const Root& root) {
         to_accumulator(n.a);
       }
       const auto& table = root.column ? isa_.reduce_column : isa_.reduce_row;
-      emit(table[reduction_index(n.op)][static_cast<int>(n.kind)], dst, source);
+      emit(table[reduction_index(n.op)][static_cast<int>(n.kind)], dst, source, {}, indices);
       consume(n.a);
       break;
     }

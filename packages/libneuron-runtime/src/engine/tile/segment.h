@@ -53,7 +53,7 @@ class SegmentBuilder {
   // What the segment must do; in program order.
   void add_value(int node);  // compute and keep
   void add_store(int node, uint16_t slot, bool external, bool stream);
-  void add_reduction(int node, uint16_t accumulators, bool column);
+  void add_reduction(int node, uint16_t accumulators, uint16_t indices, bool column);
 
   Segment build();
   // Nodes whose value was computed by the last build().
@@ -65,6 +65,7 @@ class SegmentBuilder {
     int node;
     uint16_t slot = 0;
     bool column = false, stream = false;
+    uint16_t indices = 0;
   };
 
   void count_uses(int node, std::vector<bool>& seen);
