@@ -24,7 +24,7 @@ def test_without_autoload(python):
 
 
 def test_autoload_is_idempotent():
-    from torch_neuronx._autoload import autoload
+    from torch_neuronx_autoload import autoload
 
     autoload()
     assert torch.neuron is torch_neuronx

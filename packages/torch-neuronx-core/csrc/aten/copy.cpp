@@ -13,6 +13,7 @@
 #include <ATen/ops/zero.h>
 #include <torch/library.h>
 
+#include "dispatch/kernel.h"
 #include "neuron/launch.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
@@ -132,7 +133,9 @@ void copy_inside(const at::Tensor& source, const at::Tensor& destination) {
           "Cannot copy on the device");
     return;
   }
-  copy_through_host(values, destination);
+  if (!dispatch::copy_on_device(values, destination)) {
+    copy_through_host(values, destination);
+  }
 }
 
 void copy_between_devices(const at::Tensor& source, const at::Tensor& destination) {

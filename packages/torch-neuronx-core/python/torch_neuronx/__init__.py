@@ -5,7 +5,6 @@
 
 import importlib
 
-import libneuron_runtime  # noqa: F401  loads the shared library that _C links to
 import torch
 
 from ._build import TORCH_MINOR as _TORCH_MINOR
