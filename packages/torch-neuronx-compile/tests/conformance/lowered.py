@@ -12,8 +12,7 @@ from torch_neuronx_compile.lowering.registry import schema
 from torch_neuronx_compile.stablehlo import Parameter, TensorType, Value
 
 from .case import Case, Number
-
-SEED, OFFSET = 0x1234_5678_9ABC_DEF, 1000  # of random operators; any numbers do
+from .philox import OFFSET, SEED
 
 
 @dataclass

@@ -156,7 +156,7 @@ def _class_weights(x: Value, target: Value, weight: Value | None, ignore_index: 
 
 @lowers("aten::nll_loss_forward", "aten::nll_loss2d_forward")
 def nll_loss(x: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int) -> tuple[Value, Value]:
-    """(loss, sum of the targets' weights)."""
+    """(loss, sum of the targets' weights; 0 without reduction, except for a single target)."""
     d = 1 if x.rank > 1 else 0
     wide = compute_dtype(x.dtype)
     weights, safe = _class_weights(x, target, weight, ignore_index, wide)
@@ -164,7 +164,7 @@ def nll_loss(x: Value, target: Value, weight: Value | None, reduction: int, igno
     picked = hlo.reshape(hlo.convert(gather(x, d, index), wide), target.shape)
     kept = hlo.compare(target, full(ignore_index, target), "NE")
     losses = hlo.select(kept, hlo.negate(hlo.multiply(picked, weights)), full(0, picked))
-    if reduction == NONE:
+    if reduction == NONE and target.rank:
         return hlo.convert(losses, x.dtype), hlo.constant(0, x.dtype)
     everything = range(target.rank)
     total, total_weight = (hlo.reduce(v, "add", everything) if target.rank else v for v in (losses, weights))

@@ -93,9 +93,9 @@ def _all_but_channels(x: Value) -> tuple[int, ...]:
     return (0, *range(2, x.rank))
 
 
-@lowers("aten::native_batch_norm", "aten::_native_batch_norm_legit_functional")
+@lowers("aten::native_batch_norm", "aten::_native_batch_norm_legit_functional", outputs=True)
 def batch_norm(x: Value, weight: Optional, bias: Optional, running_mean: Optional, running_var: Optional, training: bool,
-               momentum: float, eps: float) -> tuple[Optional, ...]:  # fmt: skip
+               momentum: float, eps: float, outputs: Sequence[TensorType]) -> tuple[Optional, ...]:  # fmt: skip
     """(normalised, mean, 1 / deviation), then the new running statistics, if there are any.
 
     In training the statistics of the batch are used, and the running variance is updated with the unbiased one;
@@ -124,24 +124,25 @@ def batch_norm(x: Value, weight: Optional, bias: Optional, running_mean: Optiona
         mean = hlo.convert(running_mean, wide)
         inverse = _inverse_deviation(hlo.convert(running_var, wide), eps)
         saved = (hlo.constant((), wide, (0,)),) * 2
+    saved_type = outputs[1].dtype
     result = hlo.multiply(hlo.subtract(source, _channels(mean, x.shape)), _channels(inverse, x.shape))
     if weight is not None:
         result = hlo.multiply(result, _channels(hlo.convert(weight, wide), x.shape))
     if bias is not None:
         result = hlo.add(result, _channels(hlo.convert(bias, wide), x.shape))
-    return hlo.convert(result, x.dtype), *saved, new_mean, new_var
+    return hlo.convert(result, x.dtype), *(hlo.convert(s, saved_type) for s in saved), new_mean, new_var
 
 
-@lowers("aten::_native_batch_norm_legit.no_stats")
+@lowers("aten::_native_batch_norm_legit.no_stats", outputs=True)
 def batch_norm_without_statistics(x: Value, weight: Optional, bias: Optional, training: bool, momentum: float,
-                                  eps: float) -> tuple[Optional, ...]:  # fmt: skip
-    return batch_norm(x, weight, bias, None, None, True, momentum, eps)
+                                  eps: float, outputs: Sequence[TensorType]) -> tuple[Optional, ...]:  # fmt: skip
+    return batch_norm(x, weight, bias, None, None, True, momentum, eps, outputs)
 
 
-@lowers("aten::_native_batch_norm_legit_no_training")
+@lowers("aten::_native_batch_norm_legit_no_training", outputs=True)
 def batch_norm_inference(x: Value, weight: Optional, bias: Optional, running_mean: Value, running_var: Value,
-                         momentum: float, eps: float) -> tuple[Optional, ...]:  # fmt: skip
-    return batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps)[:3]
+                         momentum: float, eps: float, outputs: Sequence[TensorType]) -> tuple[Optional, ...]:  # fmt: skip
+    return batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps, outputs)[:3]
 
 
 @lowers("aten::native_batch_norm_backward")
