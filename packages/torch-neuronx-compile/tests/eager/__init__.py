@@ -1,0 +1,1 @@
+"""The op compiler: requests as the device makes them."""
