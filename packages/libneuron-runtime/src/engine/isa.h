@@ -111,6 +111,9 @@ struct Isa {
   void (*copy[4])(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t from_row, int64_t from_column,
                   int64_t rows, int64_t columns) = {};
 
+  // memcpy with non-temporal stores.
+  void (*stream)(char* to, const char* from, size_t bytes) = nullptr;
+
   // Philox4x32-10: word w of the block with counter + k * stride goes to words[w][k], for k < n; words that are nullptr are left out.
   void (*philox)(uint64_t key, uint64_t counter, int64_t stride, int64_t n, uint32_t* const words[4]) = nullptr;
 };

@@ -49,6 +49,29 @@ void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t
   }
 }
 
+void stream(char* to, const char* from, size_t bytes) {
+#if defined(__x86_64__)
+  const size_t head = -reinterpret_cast<uintptr_t>(to) & (kVectorBytes - 1);
+  if (bytes >= head + kVectorBytes) {
+    __builtin_memcpy(to, from, head);
+    size_t at = head;
+    for (; at + kVectorBytes <= bytes; at += kVectorBytes) {
+      const vf x = load<vf>(from + at);
+#if defined(__AVX512F__)
+      _mm512_stream_ps(reinterpret_cast<float*>(to + at), (__m512)x);
+#elif defined(__AVX2__)
+      _mm256_stream_ps(reinterpret_cast<float*>(to + at), (__m256)x);
+#else
+      _mm_stream_ps(reinterpret_cast<float*>(to + at), (__m128)x);
+#endif
+    }
+    __builtin_memcpy(to + at, from + at, bytes - at);
+    return;
+  }
+#endif
+  __builtin_memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 void add_copies(Isa& t) {
@@ -56,6 +79,7 @@ void add_copies(Isa& t) {
   t.copy[1] = copy<uint16_t>;
   t.copy[2] = copy<uint32_t>;
   t.copy[3] = copy<uint64_t>;
+  t.stream = stream;
 }
 
 }  // namespace neuron::engine::NEURON_ISA

@@ -1,7 +1,8 @@
 #include "engine/tile/frame.h"
 
-#include <bit>
 #include <stdexcept>
+
+#include "engine/element.h"
 
 namespace neuron::engine {
 
@@ -39,41 +40,16 @@ uint16_t FrameLayout::add_group(Kind kind) {
   return add_local(static_cast<size_t>(group_) * (kind == Kind::I64 ? 8 : 4));
 }
 
-namespace {
-
-float half_to_float(uint16_t h) {
-  const uint32_t sign = (h & 0x8000u) << 16, magnitude = h & 0x7fffu;
-  if (magnitude > 0x7c00) return std::bit_cast<float>(sign | 0x7fc00000u | magnitude << 13);
-  if (magnitude == 0x7c00) return std::bit_cast<float>(sign | 0x7f800000u);
-  const float f = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-  return sign ? -f : f;
-}
-
-template <class T>
-T read(const char* p) {
-  T x;
-  std::memcpy(&x, p, sizeof x);
-  return x;
-}
-uint64_t bits(float x) { return std::bit_cast<uint32_t>(x); }
-uint64_t bits(int32_t x) { return static_cast<uint32_t>(x); }
-
-}  // namespace
-
 uint64_t load_number(Dtype dtype, const char* p) {
-  switch (dtype) {
-    case Dtype::UINT8: return bits(static_cast<int32_t>(read<uint8_t>(p)));
-    case Dtype::INT8: return bits(static_cast<int32_t>(read<int8_t>(p)));
-    case Dtype::BOOL: return *p != 0;
-    case Dtype::INT16: return bits(static_cast<int32_t>(read<int16_t>(p)));
-    case Dtype::INT32: return bits(read<int32_t>(p));
-    case Dtype::INT64: return read<uint64_t>(p);
-    case Dtype::BF16: return static_cast<uint64_t>(read<uint16_t>(p)) << 16;
-    case Dtype::FP16: return bits(half_to_float(read<uint16_t>(p)));
-    case Dtype::FP32: return read<uint32_t>(p);
-    case Dtype::FP64: return bits(static_cast<float>(read<double>(p)));
-  }
-  return 0;
+  return with_dtype(dtype, [&](auto element) -> uint64_t {
+    using E = decltype(element);
+    typename E::Stored stored;
+    std::memcpy(&stored, p, sizeof stored);
+    const auto x = E::get(stored);
+    uint64_t bits = 0;
+    std::memcpy(&bits, &x, sizeof x);
+    return bits;
+  });
 }
 
 }  // namespace neuron::engine
