@@ -142,7 +142,10 @@ def _make(argument: Any, generator: torch.Generator) -> Any:
 def _text(argument: Any) -> str:
     if isinstance(argument, Tensor):
         name = str(argument.dtype).removeprefix("torch.")
-        return f"{name}{list(argument.shape)}{'*' if argument.special else ''}"
+        data = f" from {argument.low} to {argument.high}" if argument.low is not None else ""
+        data += f" x {argument.scale}" if argument.scale != 1 else ""
+        data += f" = {argument.values}" if argument.values is not None else ""
+        return f"{name}{list(argument.shape)}{'*' if argument.special else ''}{data}"
     if isinstance(argument, Number):
         return f"number {argument.value}"
     if isinstance(argument, (list, tuple)):

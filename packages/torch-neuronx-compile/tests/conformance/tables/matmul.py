@@ -23,13 +23,14 @@ def _cases() -> list[Case]:
             cases.append(Case("aten::mm", (a, b), {}, tolerance))
             cases.append(Case("aten::bmm", (Tensor(dtype, (2, m, k)), Tensor(dtype, (2, k, n))), {}, tolerance))
             cases.append(Case("aten::mv", (a, Tensor(dtype, (k,))), {}, tolerance))
-            cases.append(Case("aten::dot", (Tensor(dtype, (k,)), Tensor(dtype, (k,))), {}, tolerance))
-            for bias in ((n,), (m, n), (m, 1), ()):
+            for bias in dict.fromkeys(((n,), (m, n), (m, 1), ())):
                 cases.append(Case("aten::addmm", (Tensor(dtype, bias), a, b), {}, tolerance))
             cases.append(Case("aten::addmv", (Tensor(dtype, (m,)), a, Tensor(dtype, (k,))), {}, tolerance))
             batch = (Tensor(dtype, (2, m, k)), Tensor(dtype, (2, k, n)))
             cases.append(Case("aten::baddbmm", (Tensor(dtype, (2, m, n)), *batch), {}, tolerance))
             cases.append(Case("aten::addr", (Tensor(dtype, (m, n)), Tensor(dtype, (m,)), Tensor(dtype, (n,))), {}, OUTER.get(dtype, tolerance)))
+        for k in (5, 1, 33, 0):
+            cases.append(Case("aten::dot", (Tensor(dtype, (k,)), Tensor(dtype, (k,))), {}, tolerance))
         cases.append(Case("aten::vdot", (Tensor(dtype, (9,)), Tensor(dtype, (9,))), {}, tolerance))
     a, b = Tensor(F32, (3, 5)), Tensor(F32, (5, 4))
     for beta, alpha in ((0, 1), (2, 3), (0.5, 0.25), (1, 0)):
