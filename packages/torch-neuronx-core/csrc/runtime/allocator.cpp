@@ -27,11 +27,11 @@ struct Block {
 };
 
 struct DeviceMemory {
-  std::mutex mutex;  // a leaf, but for the runtime's own locks
+  std::mutex mutex;  // a leaf
   Block* unused = nullptr;
   std::deque<Block> blocks;  // owner of all Blocks; their addresses stay valid
   StatArray allocation, allocated_bytes;
-  int64_t retries = 0, out_of_memory = 0;
+  std::atomic<int64_t> retries{0}, out_of_memory{0};
 
   Block* take_block() {
     if (unused == nullptr) {
@@ -120,13 +120,13 @@ void release(void* context) {
   size_t allocated = 0;
   {
     std::lock_guard<std::mutex> lock(memory.mutex);
-    nrtx_memory_free(address);
     count(memory, nbytes, [](Stat& stat, size_t amount) { stat.decrease(amount); });
     allocated = static_cast<size_t>(memory.allocated_bytes[0].current);
     block->address = nullptr;
     block->next = memory.unused;
     memory.unused = block;
   }
+  nrtx_memory_free(address);
   if (c10::memoryProfilingEnabled()) [[unlikely]] {
     c10::reportMemoryUsageToProfiler(address, -static_cast<int64_t>(nbytes), allocated, runtime_stats(device).reserved,
                                      c10::Device(kNeuron, device));
@@ -175,7 +175,8 @@ struct NeuronAllocator final : c10::DeviceAllocator {
         stat.reset_accumulated();
       }
     }
-    memory.retries = memory.out_of_memory = 0;
+    memory.retries = 0;
+    memory.out_of_memory = 0;
   }
   void resetPeakStats(c10::DeviceIndex device) override {
     DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
@@ -213,11 +214,11 @@ c10::DataPtr allocate(size_t nbytes, c10::DeviceIndex device) {
     return {nullptr, nullptr, &release, where};
   }
   DeviceMemory& memory = memory_of(device);
+  void* address = take_memory(nbytes, device, memory);
   Block* block = nullptr;
   size_t allocated = 0;
   {
     std::lock_guard<std::mutex> lock(memory.mutex);
-    void* address = take_memory(nbytes, device, memory);
     block = memory.take_block();
     block->address = address;
     block->nbytes = nbytes;
@@ -229,7 +230,7 @@ c10::DataPtr allocate(size_t nbytes, c10::DeviceIndex device) {
     c10::reportMemoryUsageToProfiler(block->address, static_cast<int64_t>(nbytes), allocated,
                                      runtime_stats(device).reserved, where);
   }
-  return {block->address, block, &release, where};
+  return {address, block, &release, where};
 }
 
 std::vector<std::pair<uintptr_t, size_t>> live_blocks(c10::DeviceIndex device) {

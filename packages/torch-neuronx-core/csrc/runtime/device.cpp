@@ -28,10 +28,7 @@ void poison_child() {
 
 void start() {
   static std::mutex mutex;
-  // Checked before the lock: a fork may have happened while another thread held it.
-  TORCH_CHECK(!in_bad_fork(),
-              "Cannot re-initialize NEURON in forked subprocess. To use NEURON with multiprocessing, you must use the "
-              "'spawn' start method");
+  check_not_forked();  // before the lock: a fork may have happened while another thread held it
   std::lock_guard<std::mutex> lock(mutex);
   if (is_ready()) {
     return;
@@ -93,6 +90,12 @@ c10::DeviceIndex resolve(std::optional<c10::Device> device) {
   }
   check_ordinal(device->index());
   return device->index();
+}
+
+void check_not_forked() {
+  TORCH_CHECK(!in_bad_fork(),
+              "Cannot re-initialize NEURON in forked subprocess. To use NEURON with multiprocessing, you must use the "
+              "'spawn' start method");
 }
 
 void fail(NRT_STATUS status, const char* action) {

@@ -43,6 +43,9 @@ inline bool is_ready() noexcept { return detail::state.load(std::memory_order_re
 // Whether this process was forked from one that had used a device; the runtime's locks and threads are then lost.
 inline bool in_bad_fork() noexcept { return detail::state.load(std::memory_order_relaxed) == detail::State::kForked; }
 
+// Throws torch's sentence about that. For paths that take a lock without starting the runtime.
+void check_not_forked();
+
 // Throws "<action>: <the runtime's explanation> (<status>)" unless status is NRT_SUCCESS.
 [[noreturn]] void fail(NRT_STATUS status, const char* action);
 inline void check(NRT_STATUS status, const char* action) {

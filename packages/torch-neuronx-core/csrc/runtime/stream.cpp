@@ -149,12 +149,13 @@ StreamState& stream_state(c10::Stream stream) {
 
 StreamState& current_stream_state(c10::DeviceIndex device) { return state_of(device, current_id(device)); }
 
-void synchronize_stream(c10::Stream stream) { std::lock_guard<std::mutex> lock(stream_state(stream).mutex); }
+void synchronize_stream(c10::Stream stream) {
+  check_not_forked();
+  std::lock_guard<std::mutex> lock(stream_state(stream).mutex);
+}
 
 void synchronize_device(c10::DeviceIndex device) {
-  TORCH_CHECK(!in_bad_fork(),
-              "Cannot re-initialize NEURON in forked subprocess. To use NEURON with multiprocessing, you must use the "
-              "'spawn' start method");
+  check_not_forked();
   for (c10::StreamId id = 0; id <= kPoolStreams; ++id) {
     std::lock_guard<std::mutex> lock(state_of(device, id).mutex);
   }
