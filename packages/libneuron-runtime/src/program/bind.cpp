@@ -268,10 +268,6 @@ class InstructionBinder {
   }
 
   void partition() const {
-    if (b_.extents[0] > kPartitions) {
-      refuse(Rule::partition, "instruction %zu: %lld partitions, expected at most %lld", n_, static_cast<ll>(b_.extents[0]),
-             static_cast<ll>(kPartitions));
-    }
     for (size_t k = 0; k < b_.windows.size(); ++k) {
       const Window& w = b_.windows[k];
       const int64_t partition_bytes = sizes_[w.buffer] / kPartitions;

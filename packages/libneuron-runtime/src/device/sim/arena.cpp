@@ -68,14 +68,14 @@ void* Arena::allocate(size_t size) {
   size_t bytes = 0;
   uint32_t unit = 0;
   if (size <= kLargestSmall) {
-    const int size_class = class_of(size);
+    int size_class = class_of(size);
+    if (classes_[static_cast<size_t>(size_class)].empty()) size_class = provide(size_class);
     SizeClass& list = classes_[static_cast<size_t>(size_class)];
     bytes = class_bytes(size_class);
     if (!list.free.empty()) {
       unit = list.free.back();
       list.free.pop_back();
     } else {
-      if (list.next == list.end) refill(list, size_class);
       unit = list.next;
       list.next += static_cast<uint32_t>(bytes / kUnit);
     }
@@ -87,7 +87,8 @@ void* Arena::allocate(size_t size) {
     if (size > stats_.limit) out_of_memory(size);
     bytes = (size + kUnit - 1) / kUnit * kUnit;
     const auto count = static_cast<uint32_t>((bytes + kBlock - 1) / kBlock);
-    const uint32_t first = take_blocks(count);
+    uint32_t first = 0;
+    if (!take_blocks(count, first)) out_of_memory(size);
     blocks_[first].use = Use::kLarge;
     blocks_[first].blocks = count;
     blocks_[first].bytes = bytes;
@@ -154,9 +155,19 @@ bool Arena::owns(const void* address) const {
   return locate(address, block, piece);
 }
 
-void Arena::refill(SizeClass& list, int size_class) {
+int Arena::provide(int size_class) {
+  if (refill(size_class)) return size_class;
+  for (int larger = size_class + 1; larger < kClasses; ++larger) {
+    if (!classes_[static_cast<size_t>(larger)].empty()) return larger;
+  }
+  out_of_memory(class_bytes(size_class));
+}
+
+bool Arena::refill(int size_class) {
+  SizeClass& list = classes_[static_cast<size_t>(size_class)];
   const size_t bytes = class_bytes(size_class);
-  const uint32_t first = take_blocks(1);
+  uint32_t first = 0;
+  if (!take_blocks(1, first)) return false;
   const size_t pieces = kBlock / bytes;
   Block& block = blocks_[first];
   block.use = Use::kSmall;
@@ -166,6 +177,7 @@ void Arena::refill(SizeClass& list, int size_class) {
   list.free.reserve(list.free.capacity() + pieces);  // so that free() never allocates
   list.next = first * static_cast<uint32_t>(kBlock / kUnit);
   list.end = list.next + static_cast<uint32_t>(pieces * bytes / kUnit);
+  return true;
 }
 
 // The smallest free run that fits, or new addresses at the end.
@@ -197,12 +209,10 @@ bool Arena::find_blocks(uint32_t count, uint32_t& first) {
   return true;
 }
 
-uint32_t Arena::take_blocks(uint32_t count) {
-  uint32_t first = 0;
-  if (find_blocks(count, first)) return first;
+bool Arena::take_blocks(uint32_t count, uint32_t& first) {
+  if (find_blocks(count, first)) return true;
   release_free();
-  if (find_blocks(count, first)) return first;
-  out_of_memory(size_t{count} * kBlock);
+  return find_blocks(count, first);
 }
 
 void Arena::out_of_memory(size_t size) {

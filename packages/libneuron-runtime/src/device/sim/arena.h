@@ -56,15 +56,19 @@ class Arena {
   struct SizeClass {
     std::vector<uint32_t> free;     // starts of free pieces, in units
     uint32_t next = 0, end = 0;     // pieces of the newest block that were never used: starts, in units
+    bool empty() const { return free.empty() && next == end; }
   };
 
   static int class_of(size_t size);
   static size_t class_bytes(int size_class);
 
-  uint32_t take_blocks(uint32_t count);  // first block; throws Error(NRT_RESOURCE)
+  // The class that a piece of `size_class` comes from, which has one now: itself, or a larger one when there is no block left.
+  // Throws Error(NRT_RESOURCE).
+  int provide(int size_class);
+  bool take_blocks(uint32_t count, uint32_t& first);  // false when the limit would be passed
   bool find_blocks(uint32_t count, uint32_t& first);
   void give_blocks(uint32_t first, uint32_t count);
-  void refill(SizeClass& list, int size_class);
+  bool refill(int size_class);
   void release_free();
   [[noreturn]] void out_of_memory(size_t size);
   // The piece that holds an address: block and, for small ones, number inside the block. False when it is not live.
