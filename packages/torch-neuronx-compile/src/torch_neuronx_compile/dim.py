@@ -110,13 +110,14 @@ _SIGNS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<="}
 class ShapeEnv:
     """The symbols of one call and the guards recorded about them. Not safe for use by several threads at once."""
 
-    __slots__ = ("symbols", "guards", "version", "_facts", "_substitutions")
+    __slots__ = ("symbols", "guards", "version", "_facts", "_different", "_substitutions")
 
     def __init__(self):
         self.symbols: list[Symbol] = []
         self.guards: list[Guard] = []
         self.version = 0  # number of substitutions made
         self._facts: dict[tuple[str, Terms], bool] = {}
+        self._different: set[tuple[Symbol, Symbol | int]] = set()
         self._substitutions: dict[Symbol, Size] = {}
 
     def symbol(self, name: str, hint: int, *, minimum: int = DEFAULT_MINIMUM, source: object = None) -> Dim:
@@ -133,7 +134,43 @@ class ShapeEnv:
 
     def equal(self, a: Size, b: Size) -> bool:
         """Whether a == b; records EQ or NE when the expressions do not tell."""
-        difference = _subtract(self.resolve(a), self.resolve(b))
+        left, right = self.resolve(a), self.resolve(b)
+        if isinstance(left, int):
+            if isinstance(right, int):
+                return left == right
+            left, right = right, left
+        elif isinstance(right, Dim) and left.terms == right.terms:
+            return True
+        symbol = left.symbol
+        if symbol is not None:
+            other = right if isinstance(right, int) else right.symbol
+            if other is not None:
+                return self._equal_symbol(symbol, other, a, b)
+        return self._equal_expressions(left, right, a, b)
+
+    def _equal_symbol(self, symbol: Symbol, other: Symbol | int, a: Size, b: Size) -> bool:
+        """`equal` for one symbol against another or a number: the usual case, without arithmetic."""
+        if isinstance(other, int):
+            if other < symbol.minimum:
+                return False
+            value = other
+        else:
+            if other.number > symbol.number:
+                symbol, other = other, symbol
+            value = other.hint
+        if (symbol, other) in self._different:
+            return False
+        same = symbol.hint == value
+        self.guards.append(Guard("EQ" if same else "NE", a, b))
+        if same:
+            self._substitutions[symbol] = other if isinstance(other, int) else Dim(self, (((other,), 1),))
+            self.version += 1
+        else:
+            self._different.add((symbol, other))
+        return same
+
+    def _equal_expressions(self, left: Dim, right: Size, a: Size, b: Size) -> bool:
+        difference = _subtract(left, right)
         if isinstance(difference, int):
             return difference == 0
         fact = self._facts.get(("EQ", difference.terms))
@@ -213,18 +250,32 @@ class Dim:
     that outlives later comparisons should be keyed by `terms` instead.
     """
 
-    __slots__ = ("env", "terms", "hint", "_version")
+    __slots__ = ("env", "terms", "hint", "symbol", "_version")
 
     def __init__(self, env: ShapeEnv, terms: Terms):
         self.env = env
         self.terms = terms
-        self.hint = sum(coefficient * prod(atom.hint for atom in monomial) for monomial, coefficient in terms)
+        self.symbol: Symbol | None = None  # the symbol that this is, if it is nothing else
+        if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1:
+            (atom,) = terms[0][0]
+            self.hint = atom.hint
+            if isinstance(atom, Symbol):
+                self.symbol = atom
+        else:
+            self.hint = sum(coefficient * prod(atom.hint for atom in monomial) for monomial, coefficient in terms)
         self._version = env.version  # every expression is built from resolved ones
 
     def resolved(self) -> Size:
         """This expression after all unifications so far."""
         env = self.env
         if self._version == env.version:
+            return self
+        symbol = self.symbol
+        if symbol is not None:
+            replacement = env._substitutions.get(symbol)
+            if replacement is not None:
+                return env.resolve(replacement)
+            self._version = env.version
             return self
         value = env._substitute(self.terms)
         if isinstance(value, Dim) and value.terms == self.terms:

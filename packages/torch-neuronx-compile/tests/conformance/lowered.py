@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from torch_neuronx_compile.dim import ShapeEnv, Size
 from torch_neuronx_compile.lowering import HLO_DTYPE, functional
 from torch_neuronx_compile.lowering.registry import schema
 from torch_neuronx_compile.stablehlo import Parameter, TensorType, Value
@@ -24,12 +25,18 @@ class Lowered:
     results: list[Value]
 
 
-def lower(case: Case, args: tuple, kwargs: dict[str, Any], expected: list[torch.Tensor], first: int = 0) -> Lowered:
-    """Lower a case, with parameters numbered from `first`."""
+def lower(case: Case, args: tuple, kwargs: dict[str, Any], expected: list[torch.Tensor], first: int = 0,
+          env: ShapeEnv | None = None) -> Lowered:  # fmt: skip
+    """Lower a case, with parameters numbered from `first`; with an environment, every size from 2 on is a symbol of it."""
     mapped = functional(case.op)
     assert mapped is not None, f"{case.op} has no row"
     parameters: list[Parameter] = []
     inputs: list[torch.Tensor] = []
+
+    def shape_of(tensor: torch.Tensor) -> tuple[Size, ...]:
+        if env is None:
+            return tuple(tensor.shape)
+        return tuple(s if s < 2 else env.symbol(f"s{len(env.symbols)}", s) for s in tensor.shape)
 
     def parameter(tensor: torch.Tensor, type: TensorType, role: str, wrapped: bool = False) -> Parameter:
         made = Parameter(first + len(parameters), type, role, wrapped=wrapped)
@@ -43,7 +50,7 @@ def lower(case: Case, args: tuple, kwargs: dict[str, Any], expected: list[torch.
 
     def convert(argument: Any, operand: bool) -> Any:
         if isinstance(argument, torch.Tensor):
-            return parameter(argument, TensorType(argument.shape, HLO_DTYPE[argument.dtype]), "tensor")
+            return parameter(argument, TensorType(shape_of(argument), HLO_DTYPE[argument.dtype]), "tensor")
         if isinstance(argument, Number):
             return scalar(argument.value)
         if operand and isinstance(argument, (bool, int, float)):
@@ -63,6 +70,6 @@ def lower(case: Case, args: tuple, kwargs: dict[str, Any], expected: list[torch.
     seed = offset = None
     if mapped.row.random:
         seed, offset = (parameter(torch.tensor(n), TensorType((), "i64"), "scalar") for n in (SEED, OFFSET))
-    outputs = [TensorType(e.shape, HLO_DTYPE[e.dtype]) for e in expected]
+    outputs = [TensorType(shape_of(e), HLO_DTYPE[e.dtype]) for e in expected]
     results = mapped.row.lower(mapped.arguments(converted), outputs=outputs, seed=seed, offset=offset)
     return Lowered(parameters, inputs, results)

@@ -10,6 +10,7 @@ from typing import Any
 from torch_neuronx_compile.dim import Dim, Size
 
 DTYPES = ("f32", "bf16", "f16", "f64", "i1", "ui8", "i8", "i16", "i32", "i64")
+_KNOWN = frozenset(DTYPES)
 FLOATS = frozenset(("f32", "bf16", "f16", "f64"))
 INTEGERS = frozenset(("ui8", "i8", "i16", "i32", "i64"))  # without i1, StableHLO's boolean
 
@@ -39,7 +40,7 @@ class TensorType:
     def __init__(self, shape: Iterable[Size], dtype: str):
         self.shape: tuple[Size, ...] = tuple(shape)
         self.dtype = dtype
-        if dtype not in DTYPES:
+        if dtype not in _KNOWN:
             raise ValueError(f"unknown element type {dtype!r}; known: {', '.join(DTYPES)}")
 
     @property
