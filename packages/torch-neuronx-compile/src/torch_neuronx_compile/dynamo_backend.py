@@ -152,9 +152,8 @@ def constants(graph: GraphModule) -> list[torch.Tensor]:
 class Specialised:
     """A graph with symbolic sizes: one program for each set of sizes that is met."""
 
-    _boxed_call = True
-
     def __init__(self, graph: GraphModule, options: Options):
+        self._boxed_call = True
         self.graph = graph
         self.options = options
         self._programs: dict[tuple, Callable[..., Any]] = {}
@@ -177,9 +176,8 @@ class Specialised:
 class Interpreted:
     """A graph that runs operator by operator (fallback_execution)."""
 
-    _boxed_call = True
-
     def __init__(self, graph: GraphModule):
+        self._boxed_call = True
         self.graph = graph
 
     def __call__(self, arguments: list[Any]) -> list[Any]:

@@ -44,9 +44,8 @@ class CompiledGraph:
     Loads its program at the first call, so that compiling needs no device. `constants`: tensors of the FX module.
     """
 
-    _boxed_call = True
-
     def __init__(self, lowered: LoweredGraph, neff: bytes, constants: Sequence[torch.Tensor]):
+        self._boxed_call = True  # of the instance: functools.wraps copies nothing of the class
         self.lowered = lowered
         self.neff = neff
         self.constants = list(constants)

@@ -8,7 +8,7 @@ from torch_neuronx_compile.dim import Dim, Size
 from torch_neuronx_compile.passes.access import collapse, compose
 from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.fuse import Operand, leaves, operand_shapes, space
-from torch_neuronx_compile.passes.group import Group
+from torch_neuronx_compile.passes.group import Frame, Group
 from torch_neuronx_compile.passes.micro import TRANSCENDENTAL, MicroProgram
 from torch_neuronx_compile.passes.numbers import to_bytes
 from torch_neuronx_compile.passes.placement import Place, Placement
@@ -119,12 +119,13 @@ class _Emitter:
             if isinstance(operand, Access):
                 self.copy(operand, members[0].shape, self.places[members[0]], members[0].location)
                 return
-        body = Body(self, group, group.extents)
+        body = Body(self, group)
         windows = body.windows()
-        kept, reduced = group.kept, group.reduced
-        extents, strides = collapse(group.extents[:kept], [w[:kept] for w in windows])
-        if reduced:
-            inner, more = collapse(group.extents[kept:], [w[kept:] for w in windows])
+        kept, summed = group.loops
+        extents, strides = collapse([group.factors[i] for i in kept], [[w[i] for i in kept] for w in windows])
+        reduced = 0
+        if group.mode != "MAP":
+            inner, more = collapse([group.factors[i] for i in summed], [[w[i] for i in summed] for w in windows])
             if not inner:  # only dimensions of size 1 are reduced
                 inner, more = [1], [[0] for _ in windows]
             if group.mode == "COLUMN" and not extents:
@@ -253,7 +254,7 @@ class _IndexLoops:
 class Body:
     """The micro-program of a TILE, or of a MATMUL's epilogue."""
 
-    def __init__(self, emitter: _Emitter, group: Group, extents: Sequence[Size], first_pattern: int = 0):
+    def __init__(self, emitter: _Emitter, group: Group, first_pattern: int = 0):
         self.emitter = emitter
         self.group = group
         self.program = MicroProgram(excess_precision=emitter.fusion.plan.excess_precision)
@@ -291,13 +292,13 @@ class Body:
                 self._add(node, place.buffer, place.offset, place.strides, group.frames[node])
         self.where = "; ".join(names)
 
-    def _add(self, key: Access | Node, buffer: Buffer | None, offset: Size, strides: Sequence[Size], frame: tuple[int, ...]) -> None:
+    def _add(self, key: Access | Node, buffer: Buffer | None, offset: Size, strides: Sequence[Size], frame: Frame) -> None:
         self._numbers[id(key)] = len(self._windows)
         self._windows.append(self.group.window(strides, frame))
         self._memory.append((buffer, offset))
 
     def windows(self) -> list[list[Size]]:
-        """Strides per loop of everything that the body reads and writes (and of its iotas)."""
+        """Strides per factor of everything that the body reads and writes (and of its iotas)."""
         return self._windows
 
     def pattern(self, buffer: Buffer, dtype: str, offset: Size, strides: list[Size]) -> int:
@@ -367,20 +368,25 @@ class _Matmul:
         xb, yb, xc, yc = a["lhs_batch"], a["rhs_batch"], a["lhs_contracting"], a["rhs_contracting"]
         xm = [d for d in range(len(left)) if d not in xb and d not in xc]
         yn = [d for d in range(len(right)) if d not in yb and d not in yc]
-        batch, m, n = len(xb), len(xm), len(yn)
-        body = Body(emitter, self.group, self.group.extents, first_pattern=2)
+        body = Body(emitter, self.group, first_pattern=2)
+        frame, factors = self.group.frames[dot], self.group.factors
+        none = (0,) * (len(dot.shape) - len(xb))
         outer = [
-            [*(left[d] for d in xb), *(left[d] for d in xm), *(0 for _ in yn)],
-            [*(right[d] for d in yb), *(0 for _ in xm), *(right[d] for d in yn)],
+            self.group.window([*(left[d] for d in xb), *(left[d] for d in xm), *none[len(xm) :]], frame),
+            self.group.window([*(right[d] for d in yb), *none[len(yn) :], *(right[d] for d in yn)], frame),
             *body.windows(),
         ]
-        extents = list(dot.shape)
-        rows, row_strides = collapse(extents[batch : batch + m], [w[batch : batch + m] for w in outer])
-        columns, column_strides = collapse(extents[batch + m :], [w[batch + m :] for w in outer])
+        first, last = len(xb), len(xb) + len(xm)
+        parts = [[i for run in frame[a:b] for i in run] for a, b in ((0, first), (first, last), (last, len(frame)))]
+        (batch, batch_strides), (rows, row_strides), (columns, column_strides) = (
+            ([factors[i] for i in part], [[w[i] for i in part] for w in outer]) for part in parts
+        )
+        rows, row_strides = collapse(rows, row_strides)
+        columns, column_strides = collapse(columns, column_strides)
         depth, depth_strides = collapse([a["lhs_shape"][d] for d in xc], [[left[d] for d in xc], [right[d] for d in yc]])
         # What cannot be one loop of rows or columns becomes a batch that one side does not move along.
-        sizes = [*extents[:batch], *rows[:-1], *columns[:-1]]
-        strides = [[*w[:batch], *r[:-1], *c[:-1]] for w, r, c in zip(outer, row_strides, column_strides, strict=True)]
+        sizes = [*batch, *rows[:-1], *columns[:-1]]
+        strides = [[*b, *r[:-1], *c[:-1]] for b, r, c in zip(batch_strides, row_strides, column_strides, strict=True)]
         loops, strides = collapse(sizes, strides)
         if len(depth) > 1:
             raise CompileError(dot.location, f"{len(depth)} contracting dimensions were not merged")

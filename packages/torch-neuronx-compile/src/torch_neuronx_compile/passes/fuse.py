@@ -198,7 +198,7 @@ class _Fuser:
             if node.op in MOVERS or node.op == "dot_general":
                 continue
             candidates = {self.group_of[a.node] for a in accesses if a.node in self.group_of}
-            for other in sorted(candidates, key=lambda g: (g.reduced == 0, -g.last)):
+            for other in sorted(candidates, key=lambda g: (g.mode == "MAP", -g.last)):
                 if other.kind in ("TILE", "MATMUL"):
                     group = self.merge(other, group)
 

@@ -6,52 +6,56 @@ from collections.abc import Sequence
 
 from torch_neuronx_compile.dim import Size, hint
 from torch_neuronx_compile.passes.plan import MOVERS, Access, Node
-from torch_neuronx_compile.passes.sizes import is_number, same
+from torch_neuronx_compile.passes.sizes import is_number, quotient, same
 
 # A row that is read again after its reduction should stay in the cache, unless there are many rows to share among threads.
 ROW_LIMIT = 1 << 16
 MANY_ROWS = 64
 
-Frame = tuple[int, ...]  # for each dimension of a node: the loop that walks it, or -1 for a dimension of size 1
+Frame = tuple[tuple[int, ...], ...]  # for each dimension of a member: the factors that it is made of, outermost first
 
 
 class Group:
-    """kind: "TILE", "MATMUL" or the operation that moves memory. `shape` is the space of the elements and `order` its
-    dimensions in loop order: the kept ones, then the last `reduced` ones. `frames` tell for each member which loop walks which of its
-    dimensions. mode: "MAP" without a reduction, "ROW" if the last dimension is reduced, else "COLUMN".
+    """kind: "TILE", "MATMUL" or the operation that moves memory. mode: "MAP" without a reduction, "ROW" if the last dimension is reduced,
+    else "COLUMN".
+
+    `factors` are sizes whose product, in row-major order, is the space of the elements; every dimension of every member is a run
+    of them (sizes of 1 are left out), so that members of different shapes share loops: a [6, 4] and a [2, 3, 4] have the
+    factors 2, 3, 4. `reduced` are the factors that the reductions combine. `frames` say which factors make up a member's dimensions.
     """
 
-    __slots__ = ("kind", "mode", "shape", "order", "reduced", "frames", "accesses", "uses", "first", "last", "size", "random")
+    __slots__ = ("kind", "mode", "factors", "reduced", "frames", "accesses", "uses", "first", "last", "size", "random")
 
     def __init__(self, node: Node, accesses: Sequence[Access], size: int):
         shape = node.shape
         self.kind = node.op if node.op in MOVERS else "MATMUL" if node.op == "dot_general" else "TILE"
         self.mode = "MAP"
-        self.reduced = 0
-        self.order: tuple[int, ...] = tuple(range(len(shape)))
+        dims: tuple[int, ...] = ()
         if node.op == "reduce":
             shape = node.attributes["shape"]
             dims = node.attributes["dimensions"]
-            self.order = (*(d for d in range(len(shape)) if d not in dims), *dims)
-            self.reduced = len(dims)
             self.mode = reduction_mode(shape, dims)
-        self.shape: tuple[Size, ...] = shape
-        self.frames: dict[Node, Frame] = {}
+        large = [d for d, n in enumerate(shape) if not is_number(n, 1)]
+        self.factors: tuple[Size, ...] = tuple(shape[d] for d in large)
+        self.reduced: frozenset[int] = frozenset(i for i, d in enumerate(large) if d in dims)
+        numbers = {d: (i,) for i, d in enumerate(large)}
+        self.frames: dict[Node, Frame] = {
+            node: tuple(numbers.get(d, ()) for d in range(len(shape)) if node.op != "reduce" or d not in dims)
+        }
         self.accesses = list(accesses)  # what the members read, with repetitions
         self.uses = [(node, access) for access in accesses]
         self.first = self.last = node.number
         self.size = size
         self.random = node.op == "random_bits"
-        frame = self.frame(node.shape, row=node.op == "reduce")
-        assert frame is not None
-        self.frames[node] = frame
 
     def __lt__(self, other: Group) -> bool:
         return self.first < other.first
 
     def __repr__(self) -> str:
         names = ", ".join(f"%{node.number} {node.op}" for node in self.members)
-        return f"{self.kind} {self.mode} {[self.shape[d] for d in self.order]} reduced={self.reduced}: {names}"
+        kept, reduced = self.loops
+        sizes = [[self.factors[i] for i in part] for part in (kept, reduced)]
+        return f"{self.kind} {self.mode} {sizes[0]} over {sizes[1]}: {names}" if reduced else f"{self.kind} {sizes[0]}: {names}"
 
     @property
     def members(self) -> list[Node]:
@@ -59,39 +63,40 @@ class Group:
         return sorted(self.frames, key=lambda node: node.number)
 
     @property
-    def kept(self) -> int:
-        """Number of loops that are not reduced."""
-        return len(self.order) - self.reduced
-
-    @property
-    def extents(self) -> list[Size]:
-        """Sizes of the loops."""
-        return [self.shape[d] for d in self.order]
-
-    def frame(self, shape: Sequence[Size], *, row: bool = False) -> Frame | None:
-        """Loops of the dimensions of a member of sizes `shape`: over all elements, or over the rows; None when neither fits."""
-        if not row:
-            loops = {d: loop for loop, d in enumerate(self.order)}
-            found = _match(shape, [(self.shape[d], loops[d]) for d in range(len(self.shape))])
-            if found is not None or not self.reduced:
-                return found
-        return _match(shape, [(self.shape[d], loop) for loop, d in enumerate(self.order[: self.kept])])
+    def loops(self) -> tuple[list[int], list[int]]:
+        """Factors in the order of the instruction's loops: the kept ones, then the reduced ones."""
+        kept = [i for i in range(len(self.factors)) if i not in self.reduced]
+        return kept, sorted(self.reduced)
 
     def window(self, strides: Sequence[Size], frame: Frame) -> list[Size]:
-        """Strides per loop of what a member accesses with `strides` per dimension of its own."""
-        window: list[Size] = [0] * len(self.order)
-        for stride, loop in zip(strides, frame, strict=True):
-            if loop >= 0:
-                window[loop] = stride
+        """Strides per factor of what a member accesses with `strides` per dimension of its own."""
+        window: list[Size] = [0] * len(self.factors)
+        for stride, run in zip(strides, frame, strict=True):
+            for i in reversed(run):
+                window[i] = stride
+                if len(run) > 1:
+                    stride = stride * self.factors[i]
         return window
 
     def space_frame(self, node: Node) -> Frame:
-        """Loops of the dimensions of the space in which a member accesses its operands."""
+        """Factors of the dimensions of the space in which a member accesses its operands."""
         if node.op != "reduce":
             return self.frames[node]
-        frame = self.frame(self.shape)
-        assert frame is not None
-        return frame
+        kept = iter(self.frames[node])
+        shape, dims = node.attributes["shape"], node.attributes["dimensions"]
+        left = sorted(self.reduced)
+        frame: list[tuple[int, ...]] = []
+        for d, size in enumerate(shape):
+            if d not in dims:
+                frame.append(next(kept))
+                continue
+            run: list[int] = []
+            held: Size = 1
+            while left and not same(held, size):
+                run.append(left.pop(0))
+                held = held * self.factors[run[-1]]
+            frame.append(tuple(run))
+        return tuple(frame)
 
     def agrees(self, reader: Node, access: Access) -> bool:
         """Whether a member reads, at every point of the loops, just what another member computes at that point."""
@@ -100,33 +105,26 @@ class Group:
             return False
         read = self.window(access.strides, self.space_frame(reader))
         made = self.window(node.strides, self.frames[node])
-        return all(same(a, b) or is_number(self.shape[d], 1) for a, b, d in zip(read, made, self.order, strict=True))
+        return all(map(same, read, made))
 
     def union(self, other: Group) -> Group | None:
         """One group with the members of both, or None when one instruction cannot do the work of both or should not."""
         base, added = (self, other) if self.reduced or self.kind == "MATMUL" or not other.reduced else (other, self)
-        if base.kind not in ("TILE", "MATMUL") or added.kind != "TILE" or (base.kind == "MATMUL" and added.reduced):
+        if base.kind not in ("TILE", "MATMUL") or added.kind != "TILE" or (base.kind == "MATMUL" and added.mode != "MAP"):
             return None
         if base.kind == "MATMUL" and (base.random or added.random):
             return None
-        same_space = added.order == base.order and added.reduced == base.reduced and _same_shape(added.shape, base.shape)
-        if added.reduced and not same_space:
+        if added.mode != "MAP" and added.mode != base.mode:
             return None
-        union = object.__new__(Group)
-        union.kind, union.mode, union.shape, union.order, union.reduced = base.kind, base.mode, base.shape, base.order, base.reduced
-        union.frames = dict(base.frames)
-        if same_space:
-            union.frames.update(added.frames)
-        else:
-            for node in added.frames:
-                frame = base.frame(node.shape)
-                if frame is None:
-                    return None
-                union.frames[node] = frame
+        union = base._joined(added, range(len(base.factors))) or (
+            base._joined(added, base.loops[0]) if base.reduced and not added.reduced else None
+        )
+        if union is None:
+            return None
         union.random = base.random or added.random
-        if union.random and (base.order != tuple(range(len(base.order))) or not _random_at_elements(union)):
-            return None  # random numbers are counted in row-major order of the loops
         union.uses = base.uses + added.uses
+        if union.random and not union._counts_elements():
+            return None
         for reader, access in union.uses:
             if access.node in union.frames and not union.agrees(reader, access):
                 return None
@@ -138,18 +136,58 @@ class Group:
         union.size = base.size + added.size
         return union
 
+    def _joined(self, added: Group, positions: Sequence[int]) -> Group | None:
+        """Factors and frames of a union in which the added group's factors are those of this one at `positions`."""
+        split = refine([self.factors[i] for i in positions], added.factors)
+        if split is None:
+            return None
+        mine, theirs, sizes = split
+        union = object.__new__(Group)
+        union.kind, union.mode = self.kind, self.mode
+        if len(sizes) == len(positions):  # nothing was cut
+            union.factors, union.reduced = self.factors, self.reduced
+            own = None
+            runs = [tuple(positions[i] for i in run) for run in theirs]
+        else:
+            factors: list[Size] = []
+            own = []  # new numbers of the old factors
+            new: list[int] = []  # new numbers of the refined ones
+            at = {p: i for i, p in enumerate(positions)}
+            for i, size in enumerate(self.factors):
+                pieces = [sizes[k] for k in mine[at[i]]] if i in at else [size]
+                run = tuple(range(len(factors), len(factors) + len(pieces)))
+                own.append(run)
+                if i in at:
+                    new.extend(run)
+                factors.extend(pieces)
+            union.factors = tuple(factors)
+            union.reduced = frozenset(k for i in self.reduced for k in own[i])
+            runs = [tuple(new[i] for i in run) for run in theirs]
+        if added.reduced and frozenset(k for i in added.reduced for k in runs[i]) != union.reduced:
+            return None
+        union.frames = dict(self.frames) if own is None else {node: _moved(frame, own) for node, frame in self.frames.items()}
+        for node, frame in added.frames.items():
+            union.frames[node] = _moved(frame, runs)
+        return union
+
     def is_row(self, node: Node) -> bool:
         """Whether a member has one result per row."""
-        return not any(loop >= self.kept for loop in self.frames[node])
+        return not any(i in self.reduced for run in self.frames[node] for i in run)
+
+    def _counts_elements(self) -> bool:
+        """Whether the loops visit the elements of random members in row-major order, by which the numbers are counted."""
+        kept, reduced = self.loops
+        in_order = kept + reduced == list(range(len(self.factors)))
+        return in_order and not any(node.op == "random_bits" and self.reduced and self.is_row(node) for node in self.frames)
 
     def is_worthwhile(self) -> bool:
         """Whether elements may be visited again after a reduction, if some member needs that."""
         rows, row = 1, 1
-        for loop, d in enumerate(self.order):
-            if loop < self.kept:
-                rows *= hint(self.shape[d])
+        for i, size in enumerate(self.factors):
+            if i in self.reduced:
+                row *= hint(size)
             else:
-                row *= hint(self.shape[d])
+                rows *= hint(size)
         if self.mode == "ROW" and (row <= ROW_LIMIT or rows >= MANY_ROWS):
             return True
         late: set[Node] = set()  # elements that need a row's result
@@ -160,7 +198,6 @@ class Group:
             if not at_rows and (access.node in late or self.is_row(access.node)):
                 return False
         return True
-
 
     def moves_with_elements(self) -> bool:
         """Whether every member over all elements is computed from something that changes along a row: an instruction stores what is
@@ -184,7 +221,40 @@ class Group:
         if access.node.op in ("splat", "scalar"):
             return False
         window = self.window(access.strides, self.space_frame(node))
-        return any(not is_number(stride, 0) for stride in window[self.kept :])
+        return any(not is_number(window[i], 0) for i in self.reduced)
+
+
+def refine(a: Sequence[Size], b: Sequence[Size]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[Size]] | None:
+    """The fewest sizes of which both lists are made: for each entry of `a`, and of `b`, its run of them; None if there are none."""
+    sizes: list[Size] = []
+    runs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in a], [[] for _ in b])
+    i = j = 0
+    left: Size = a[0] if a else 1
+    right: Size = b[0] if b else 1
+    while i < len(a) and j < len(b):
+        runs[0][i].append(len(sizes))
+        runs[1][j].append(len(sizes))
+        if same(left, right):
+            sizes.append(left)
+            i, j = i + 1, j + 1
+            left = a[i] if i < len(a) else 1
+            right = b[j] if j < len(b) else 1
+            continue
+        rest = quotient(left, right)
+        if rest is not None:
+            sizes.append(right)
+            left, j = rest, j + 1
+            right = b[j] if j < len(b) else 1
+            continue
+        rest = quotient(right, left)
+        if rest is None:
+            return None
+        sizes.append(left)
+        right, i = rest, i + 1
+        left = a[i] if i < len(a) else 1
+    if i < len(a) or j < len(b):
+        return None
+    return [tuple(run) for run in runs[0]], [tuple(run) for run in runs[1]], sizes
 
 
 def reduction_mode(shape: Sequence[Size], dimensions: Sequence[int]) -> str:
@@ -196,28 +266,6 @@ def reduction_mode(shape: Sequence[Size], dimensions: Sequence[int]) -> str:
     return "ROW"
 
 
-def _same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
-    return len(a) == len(b) and all(map(same, a, b))
-
-
-def _random_at_elements(group: Group) -> bool:
-    return not any(node.op == "random_bits" and group.is_row(node) and group.reduced for node in group.frames)
-
-
-def _match(shape: Sequence[Size], loops: Sequence[tuple[Size, int]]) -> Frame | None:
-    """Pair the dimensions that are not of size 1, in order."""
-    frame = []
-    position = 0
-    for size in shape:
-        if is_number(size, 1):
-            frame.append(-1)
-            continue
-        while position < len(loops) and is_number(loops[position][0], 1):
-            position += 1
-        if position == len(loops) or not same(size, loops[position][0]):
-            return None
-        frame.append(loops[position][1])
-        position += 1
-    while position < len(loops) and is_number(loops[position][0], 1):
-        position += 1
-    return tuple(frame) if position == len(loops) else None
+def _moved(frame: Frame, runs: Sequence[tuple[int, ...]]) -> Frame:
+    """A frame whose factor i has become the factors runs[i]."""
+    return tuple(tuple(k for i in run for k in runs[i]) for run in frame)

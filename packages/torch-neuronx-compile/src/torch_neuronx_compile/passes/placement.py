@@ -106,7 +106,7 @@ class _Placer:
             return False
         read = group.window(access.strides, group.space_frame(reader))
         written = group.window(place.strides, group.frames[root])
-        return all(same(a, b) or is_number(n, 1) for a, b, n in zip(read, written, group.extents, strict=True))
+        return all(map(same, read, written))
 
     def readable(self, node: Node, place: Place) -> bool:
         """Whether every reader of a node finds its elements by strides when it lies at `place`."""
