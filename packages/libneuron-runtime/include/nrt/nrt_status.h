@@ -38,8 +38,9 @@ typedef enum {
   NRT_NETWORK_PROXY_FAILURE = 1206
 } NRT_STATUS;
 
-/* Name of the enumerator, e.g. "NRT_INVALID"; "UNKNOWN STATUS" for any other number. Static storage. May be called at any time. */
-const char *nrt_get_status_as_str(NRT_STATUS status);
+/* Name of the enumerator, e.g. "NRT_INVALID"; "UNKNOWN STATUS" for any other number. Static storage. May be called at
+ * any time. */
+const char* nrt_get_status_as_str(NRT_STATUS status);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

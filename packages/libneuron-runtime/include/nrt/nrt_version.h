@@ -25,7 +25,7 @@ typedef struct nrt_version {
 } nrt_version_t;
 
 /* Fills in the first `size` bytes of *version. May be called before nrt_init. NRT_INVALID: version is NULL. */
-NRT_STATUS nrt_get_version(nrt_version_t *version, size_t size);
+NRT_STATUS nrt_get_version(nrt_version_t* version, size_t size);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 import struct
 from dataclasses import dataclass, field
 
+from libneuron_runtime import _schema
 from libneuron_runtime._schema import (
     FIELDS,
     HEADER,
@@ -19,7 +20,6 @@ from libneuron_runtime._schema import (
     Section,
     ValueOp,
 )
-from libneuron_runtime import _schema
 
 
 @dataclass
@@ -169,7 +169,9 @@ class _Listing:
             if m["source"] == ImmSource.SCALAR:
                 return text + f"{kind} scalar {m['imm']}"
             raw = m["imm"].to_bytes(8, "little")
-            number = struct.unpack("<d", raw)[0] if m["kind"] == Kind.F32 else int.from_bytes(raw, "little", signed=True)
+            number = (
+                struct.unpack("<d", raw)[0] if m["kind"] == Kind.F32 else int.from_bytes(raw, "little", signed=True)
+            )
             return text + f"{kind} {number}"
         if op == Micro.CONVERT:
             return text + f"{kind} from {_name(m['from'])} {registers}"

@@ -43,7 +43,9 @@ def info(neff: Neff) -> str:
         lines.append("program         none: made by another compiler")
     else:
         header = read(neff.program).header
-        lines.append(f"program         version {header['version']}, {header['slot_count']} slots, {header['scalar_count']} scalars")
+        lines.append(
+            f"program         version {header['version']}, {header['slot_count']} slots, {header['scalar_count']} scalars"
+        )
     if tensors := signature(neff):
         lines += ["signature", *tensors]
     lines.append("members")

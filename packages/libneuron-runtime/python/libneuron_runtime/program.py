@@ -16,6 +16,7 @@ The writer numbers things and fills in what follows from them; the loader alone 
 import struct
 from collections.abc import Sequence
 
+from libneuron_runtime._listing import disassemble, read
 from libneuron_runtime._schema import (
     BUFFER,
     DTYPE_BYTES,
@@ -49,7 +50,6 @@ from libneuron_runtime._schema import (
     TileMode,
     ValueOp,
 )
-from libneuron_runtime._listing import disassemble, read
 
 __all__ = [
     "BufferKind",
@@ -89,7 +89,18 @@ class Micros:
         self.count = 0  # micro-operations
         self.kinds: list[int] = []  # kind of each register
 
-    def _add(self, op: int, kind: int, dst: int, a: int = 0, b: int = 0, c: int = 0, source: int = 0, origin: int = 0, imm: int = 0) -> int:
+    def _add(
+        self,
+        op: int,
+        kind: int,
+        dst: int,
+        a: int = 0,
+        b: int = 0,
+        c: int = 0,
+        source: int = 0,
+        origin: int = 0,
+        imm: int = 0,
+    ) -> int:
         self.data += MICRO.pack(op, kind, dst, a, b, c, source, origin, imm & _MASK)
         self.count += 1
         return dst
@@ -256,7 +267,9 @@ class Program:
             self._strings += text.encode("utf-8", "replace").replace(b"\0", b"") + b"\0"
         return offset
 
-    def _signature(self, table: list, kind: int, name: str, dtype: Dtype, dims: Sequence[int], nbytes: int | None, alias: int) -> int:
+    def _signature(
+        self, table: list, kind: int, name: str, dtype: Dtype, dims: Sequence[int], nbytes: int | None, alias: int
+    ) -> int:
         if nbytes is None:
             nbytes = self.mul(self.product(dims), self.const(DTYPE_BYTES[dtype]))
         buffer = self._buffer(kind, len(table), self.const(0), nbytes)
@@ -268,9 +281,13 @@ class Program:
         """The next input of a launch, as a buffer. dims, nbytes: values; nbytes defaults to that of a contiguous tensor."""
         return self._signature(self._inputs, BufferKind.INPUT, name, dtype, dims, nbytes, NONE)
 
-    def output(self, name: str, dtype: Dtype, dims: Sequence[int], nbytes: int | None = None, alias: int | None = None) -> int:
+    def output(
+        self, name: str, dtype: Dtype, dims: Sequence[int], nbytes: int | None = None, alias: int | None = None
+    ) -> int:
         """The next output. alias: number of the input whose memory it may share."""
-        return self._signature(self._outputs, BufferKind.OUTPUT, name, dtype, dims, nbytes, NONE if alias is None else alias)
+        return self._signature(
+            self._outputs, BufferKind.OUTPUT, name, dtype, dims, nbytes, NONE if alias is None else alias
+        )
 
     def temp(self, offset: int, nbytes: int) -> int:
         """Scratch memory. offset, nbytes: values, in bytes; offset must come to a multiple of 64. See scratch()."""
@@ -299,7 +316,9 @@ class Program:
 
     # ---- Instructions --------------------------------------------------------------------------------------------
 
-    def pattern(self, buffer: int, dtype: Dtype, strides: Sequence[int], offset: int | None = None, non_temporal: bool = False) -> bytes:
+    def pattern(
+        self, buffer: int, dtype: Dtype, strides: Sequence[int], offset: int | None = None, non_temporal: bool = False
+    ) -> bytes:
         """An access pattern, for instruction(). strides, offset: values, in elements of dtype; offset defaults to 0."""
         if offset is None:
             offset = self.const(0)
@@ -320,7 +339,9 @@ class Program:
         rank = len(extents)
         numbers = [params.pop(name, 0) for name, _ in PARAMS[opcode]]
         if params:
-            raise TypeError(f"{opcode.name} has no parameter {', '.join(params)}; it has {', '.join(n for n, _ in PARAMS[opcode]) or 'none'}")
+            raise TypeError(
+                f"{opcode.name} has no parameter {', '.join(params)}; it has {', '.join(n for n, _ in PARAMS[opcode]) or 'none'}"
+            )
         count = micros.count if micros is not None else 0
         self._instructions.append(
             INSTRUCTION.pack(
@@ -353,10 +374,30 @@ class Program:
         """The program. The builder may be used further."""
         scratch = self.const(0) if self._scratch is None else self._scratch
         sections = (
-            (Section.VALUES, VALUE.size, len(self._values), b"".join([VALUE.pack(op, a, b, 0, imm) for op, a, b, imm in self._values])),
-            (Section.GUARDS, GUARD.size, len(self._guards), b"".join([GUARD.pack(*guard, 0) for guard in self._guards])),
-            (Section.BUFFERS, BUFFER.size, len(self._buffers), b"".join([BUFFER.pack(*buffer) for buffer in self._buffers])),
-            (Section.IO, IO.size, len(self._inputs) + len(self._outputs), b"".join([IO.pack(*io) for io in self._inputs + self._outputs])),
+            (
+                Section.VALUES,
+                VALUE.size,
+                len(self._values),
+                b"".join([VALUE.pack(op, a, b, 0, imm) for op, a, b, imm in self._values]),
+            ),
+            (
+                Section.GUARDS,
+                GUARD.size,
+                len(self._guards),
+                b"".join([GUARD.pack(*guard, 0) for guard in self._guards]),
+            ),
+            (
+                Section.BUFFERS,
+                BUFFER.size,
+                len(self._buffers),
+                b"".join([BUFFER.pack(*buffer) for buffer in self._buffers]),
+            ),
+            (
+                Section.IO,
+                IO.size,
+                len(self._inputs) + len(self._outputs),
+                b"".join([IO.pack(*io) for io in self._inputs + self._outputs]),
+            ),
             (Section.INSTRUCTIONS, INSTRUCTION.size, len(self._instructions), b"".join(self._instructions)),
             (Section.PATTERNS, PATTERN.size, len(self._patterns), b"".join(self._patterns)),
             (Section.MICRO, MICRO.size, self._micro_count, self._micro),

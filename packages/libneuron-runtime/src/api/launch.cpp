@@ -24,7 +24,8 @@ NRT_STATUS nrtx_model_counts(const nrt_model_t* model, nrtx_model_counts_t* coun
     models().check(model, "model");
     require(counts, "counts");
     const Program& program = *model->program;
-    *counts = {program.input_count(), program.output_count(), program.header().slot_count, program.header().scalar_count};
+    *counts = {program.input_count(), program.output_count(), program.header().slot_count,
+               program.header().scalar_count};
   });
 }
 
@@ -36,7 +37,8 @@ NRT_STATUS nrtx_bind(const nrt_model_t* model, const int64_t* slots, size_t slot
     require(executable, "executable");
     if (slot_count > 0) require(slots, "slots");
     try {
-      auto bound = model->frozen && slot_count == 0 ? model->frozen : Executable::bind(model->program, {slots, slot_count});
+      auto bound =
+          model->frozen && slot_count == 0 ? model->frozen : Executable::bind(model->program, {slots, slot_count});
       *executable = new nrtx_executable{std::move(bound)};
     } catch (const GuardError& error) {
       if (failed_guard) *failed_guard = error.guard();
@@ -51,9 +53,14 @@ NRT_STATUS nrtx_executable_io(const nrtx_executable_t* executable, uint32_t posi
   return guarded([&] {
     const auto list = checked(executable).io();
     require(out, "io");
-    if (position >= list.size()) throw Error(NRT_INVALID, format("position %u, but there are %zu inputs and outputs", position, list.size()));
+    if (position >= list.size())
+      throw Error(NRT_INVALID, format("position %u, but there are %zu inputs and outputs", position, list.size()));
     const Io& io = list[position];
-    *out = {static_cast<uint32_t>(io.dtype), static_cast<uint32_t>(io.rank), {}, static_cast<uint64_t>(io.nbytes), io.alias};
+    *out = {static_cast<uint32_t>(io.dtype),
+            static_cast<uint32_t>(io.rank),
+            {},
+            static_cast<uint64_t>(io.nbytes),
+            io.alias};
     for (int d = 0; d < io.rank; ++d) out->dims[d] = io.dims[d];
   });
 }

@@ -15,9 +15,11 @@ using namespace neuron::api;
 
 const Executable& nrt_model::bound() const {
   if (frozen) return *frozen;
-  throw Error(NRT_INVALID, format("the model has %u slots, so that its sizes are not known; fill them in with nrtx_bind and launch with "
-                                  "nrtx_execute",
-                                  program->header().slot_count));
+  throw Error(
+      NRT_INVALID,
+      format("the model has %u slots, so that its sizes are not known; fill them in with nrtx_bind and launch with "
+             "nrtx_execute",
+             program->header().slot_count));
 }
 
 namespace neuron::api {
@@ -42,12 +44,13 @@ void* argument(const nrt_model& model, const nrt_tensor_set_t* set, const char* 
   if (!tensor) throw Error(NRT_INVALID, format("the %s set has no tensor \"%s\"", what, name));
   if (!tensor->storage) throw Error(NRT_INVALID, format("%s tensor \"%s\" has no storage", what, name));
   if (tensor->size < static_cast<size_t>(io.nbytes)) {
-    throw Error(NRT_INVALID, format("%s tensor \"%s\" has %zu bytes, but the model needs %lld", what, name, tensor->size,
-                                    static_cast<long long>(io.nbytes)));
+    throw Error(NRT_INVALID, format("%s tensor \"%s\" has %zu bytes, but the model needs %lld", what, name,
+                                    tensor->size, static_cast<long long>(io.nbytes)));
   }
   const Core* core = tensor->storage->core;
   if (core && core != &Runtime::get().core(model.vnc)) {
-    throw Error(NRT_INVALID, format("%s tensor \"%s\" lies on another core than the model, which is on core %d", what, name, model.vnc));
+    throw Error(NRT_INVALID, format("%s tensor \"%s\" lies on another core than the model, which is on core %d", what,
+                                    name, model.vnc));
   }
   return tensor->address();
 }
@@ -81,7 +84,8 @@ NRT_STATUS nrt_load(const void* neff_bytes, size_t size, int32_t vnc, int32_t vn
 
 NRT_STATUS nrt_unload(nrt_model_t* model) {
   return guarded([&] {
-    if (!models().remove(model)) throw Error(NRT_INVALID_HANDLE, format("%p is no live model", static_cast<void*>(model)));
+    if (!models().remove(model))
+      throw Error(NRT_INVALID_HANDLE, format("%p is no live model", static_cast<void*>(model)));
     delete model;
   });
 }
@@ -94,9 +98,13 @@ NRT_STATUS nrt_get_model_nc_count(const nrt_model_t* model, uint32_t* count) {
   });
 }
 
-NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t* model, uint32_t* count) { return nrt_get_model_nc_count(model, count); }
+NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t* model, uint32_t* count) {
+  return nrt_get_model_nc_count(model, count);
+}
 
-NRT_STATUS nrt_get_model_instance_count(nrt_model_t* model, uint32_t* count) { return nrt_get_model_nc_count(model, count); }
+NRT_STATUS nrt_get_model_instance_count(nrt_model_t* model, uint32_t* count) {
+  return nrt_get_model_nc_count(model, count);
+}
 
 NRT_STATUS nrt_get_model_info(const nrt_model_t* model, nrt_model_info_t* info, size_t size_in, size_t* size_out) {
   return guarded([&] {
@@ -118,7 +126,8 @@ NRT_STATUS nrt_get_model_tensor_info(nrt_model_t* model, nrt_tensor_info_array_t
     const size_t count = program.io().size();
     // One block: the array, then all shapes.
     const size_t head = sizeof(nrt_tensor_info_array_t) + count * sizeof(nrt_tensor_info_t);
-    auto* array = static_cast<nrt_tensor_info_array_t*>(std::calloc(1, head + count * schema::kMaxDims * sizeof(uint32_t)));
+    auto* array =
+        static_cast<nrt_tensor_info_array_t*>(std::calloc(1, head + count * schema::kMaxDims * sizeof(uint32_t)));
     if (!array) throw std::bad_alloc();
     array->tensor_count = count;
     auto* shapes = reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(array) + head);
@@ -149,7 +158,8 @@ NRT_STATUS nrt_execute(nrt_model_t* model, const nrt_tensor_set_t* input_set, nr
     const Executable& executable = model->bound();
     const Program& program = *model->program;
     if (program.header().scalar_count != 0) {
-      throw Error(NRT_INVALID, format("the model takes %u scalars; launch it with nrtx_execute", program.header().scalar_count));
+      throw Error(NRT_INVALID,
+                  format("the model takes %u scalars; launch it with nrtx_execute", program.header().scalar_count));
     }
     std::vector<void*> buffers(program.io().size());
     for (size_t n = 0; n < buffers.size(); ++n) {

@@ -33,8 +33,9 @@ std::vector<int> Runtime::visible_cores() {
   if (const auto text = environment("NEURON_RT_VISIBLE_CORES")) {
     std::vector<int> cores = parse_cores(*text);
     if (cores.back() >= total) {
-      throw Error(NRT_RESOURCE, format("NEURON_RT_VISIBLE_CORES=\"%s\": NeuronCore(s) not available: the machine has cores 0 to %d",
-                                       text->c_str(), total - 1));
+      throw Error(NRT_RESOURCE,
+                  format("NEURON_RT_VISIBLE_CORES=\"%s\": NeuronCore(s) not available: the machine has cores 0 to %d",
+                         text->c_str(), total - 1));
     }
     return cores;
   }
@@ -56,7 +57,8 @@ void Runtime::init() {
   for (const int core : cores) opened->cores.push_back(&device().open(core, static_cast<int>(cores.size())));
   loads_ = 0;
   closed_ = false;
-  opened_.store(opened.release(), std::memory_order_release);
+  history_.push_back(std::move(opened));
+  opened_.store(history_.back().get(), std::memory_order_release);
 }
 
 const Runtime::Opened& Runtime::init_once() {
@@ -85,8 +87,9 @@ void Runtime::not_opened() const {
 }
 
 void Runtime::no_core(const Opened& opened, int vnc) {
-  throw Error(NRT_INVALID_HANDLE, format("core %d does not exist: this process sees %zu (NEURON_RT_NUM_CORES, NEURON_RT_VISIBLE_CORES)", vnc,
-                                         opened.cores.size()));
+  throw Error(NRT_INVALID_HANDLE,
+              format("core %d does not exist: this process sees %zu (NEURON_RT_NUM_CORES, NEURON_RT_VISIBLE_CORES)",
+                     vnc, opened.cores.size()));
 }
 
 int Runtime::visible_count() {
@@ -129,7 +132,8 @@ NRT_STATUS nrt_get_version(nrt_version_t* version, size_t size) {
 
 const char* nrt_get_status_as_str(NRT_STATUS status) {
 #define CASE(name) \
-  case name: return #name;
+  case name:       \
+    return #name;
   switch (status) {
     CASE(NRT_SUCCESS)
     CASE(NRT_FAILURE)

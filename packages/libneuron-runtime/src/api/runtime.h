@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <unordered_set>
 #include <vector>
@@ -31,31 +32,36 @@ class Runtime {
   int next_core();
 
  private:
-  // Immutable once published; never freed, because a launch may still look at it while nrt_close runs.
+  // Immutable once published, and kept in history_ for good, because a launch may still look at it while nrt_close
+  // runs.
   struct Opened {
     std::vector<Core*> cores;
   };
 
   static std::vector<int> visible_cores();
   static Core& core_of(const Opened& opened, int vnc) {
-    if (static_cast<size_t>(vnc) < opened.cores.size()) [[likely]] return *opened.cores[static_cast<size_t>(vnc)];
+    if (static_cast<size_t>(vnc) < opened.cores.size()) [[likely]]
+      return *opened.cores[static_cast<size_t>(vnc)];
     no_core(opened, vnc);
   }
   [[noreturn]] static void no_core(const Opened& opened, int vnc);
   [[noreturn]] void not_opened() const;
   const Opened& opened() const {
     const Opened* opened = opened_.load(std::memory_order_acquire);
-    if (!opened) [[unlikely]] not_opened();
+    if (!opened) [[unlikely]]
+      not_opened();
     return *opened;
   }
   const Opened& opened_or_init() {
     const Opened* opened = opened_.load(std::memory_order_acquire);
-    if (!opened) [[unlikely]] return init_once();
+    if (!opened) [[unlikely]]
+      return init_once();
     return *opened;
   }
   const Opened& init_once();
 
   std::mutex mutex_;
+  std::vector<std::unique_ptr<const Opened>> history_;
   std::atomic<const Opened*> opened_{nullptr};
   std::atomic<bool> closed_{false};
   std::atomic<unsigned> loads_{0};
@@ -77,7 +83,8 @@ class Handles {
   // Throws Error(NRT_INVALID_HANDLE).
   void check(const T* handle, const char* what) {
     std::lock_guard lock(mutex_);
-    if (!live_.contains(handle)) throw Error(NRT_INVALID_HANDLE, format("%p is no live %s", static_cast<const void*>(handle), what));
+    if (!live_.contains(handle))
+      throw Error(NRT_INVALID_HANDLE, format("%p is no live %s", static_cast<const void*>(handle), what));
   }
 
  private:

@@ -32,10 +32,13 @@ TensorSet& checked(const nrt_tensor_set_t* handle) {
 // A live tensor with storage whose bytes [offset, offset + size) exist.
 const nrt_tensor& range(const nrt_tensor* tensor, uint64_t offset, uint64_t size) {
   tensors().check(tensor, "tensor");
-  if (!tensor->storage) throw Error(NRT_INVALID, format("tensor \"%s\" has no storage; attach a buffer first", tensor->name.c_str()));
+  if (!tensor->storage)
+    throw Error(NRT_INVALID, format("tensor \"%s\" has no storage; attach a buffer first", tensor->name.c_str()));
   if (offset > tensor->size || size > tensor->size - offset) {
-    throw Error(NRT_INVALID, format("bytes %llu to %llu of tensor \"%s\" were asked for, but it has %zu", static_cast<unsigned long long>(offset),
-                                    static_cast<unsigned long long>(offset + size), tensor->name.c_str(), tensor->size));
+    throw Error(NRT_INVALID,
+                format("bytes %llu to %llu of tensor \"%s\" were asked for, but it has %zu",
+                       static_cast<unsigned long long>(offset), static_cast<unsigned long long>(offset + size),
+                       tensor->name.c_str(), tensor->size));
   }
   return *tensor;
 }
@@ -109,11 +112,14 @@ using namespace neuron::api;
 
 extern "C" {
 
-NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t size, const char* name, nrt_tensor_t** out) {
+NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t size, const char* name,
+                               nrt_tensor_t** out) {
   return guarded([&] {
     auto tensor = std::make_unique<nrt_tensor>();
     tensor->size = size;
-    switch (placement) {
+    int number = 0;  // C callers may pass any number, which C++ forbids to read as the enumeration
+    std::memcpy(&number, &placement, sizeof(number));
+    switch (number) {
       case NRT_TENSOR_PLACEMENT_DEVICE: {
         Core& core = Runtime::get().core(vnc);
         tensor->storage = std::make_shared<Storage>(Storage::Owner::kDevice, &core, nullptr, size);
@@ -126,11 +132,12 @@ NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t
       case NRT_TENSOR_PLACEMENT_HOST:
       case NRT_TENSOR_PLACEMENT_VIRTUAL:
         Runtime::get().cores();  // only between nrt_init and nrt_close
-        tensor->storage = std::make_shared<Storage>(Storage::Owner::kHost, nullptr,
-                                                    static_cast<std::byte*>(::operator new(size, kHostAlignment)), size);
+        tensor->storage = std::make_shared<Storage>(
+            Storage::Owner::kHost, nullptr, static_cast<std::byte*>(::operator new(size, kHostAlignment)), size);
         std::memset(tensor->storage->address, 0, size);
         break;
-      default: throw Error(NRT_INVALID, format("placement %d; expected DEVICE (0), HOST (1) or VIRTUAL (2)", static_cast<int>(placement)));
+      default:
+        throw Error(NRT_INVALID, format("placement %d; expected DEVICE (0), HOST (1) or VIRTUAL (2)", number));
     }
     publish(std::move(tensor), name, out);
   });
@@ -144,13 +151,15 @@ NRT_STATUS nrt_tensor_attach_buffer(nrt_tensor_t* tensor, void* buffer, size_t s
   return guarded([&] {
     tensors().check(tensor, "tensor");
     require(buffer, "buffer");
-    tensor->storage = std::make_shared<Storage>(Storage::Owner::kCaller, nullptr, static_cast<std::byte*>(buffer), size);
+    tensor->storage =
+        std::make_shared<Storage>(Storage::Owner::kCaller, nullptr, static_cast<std::byte*>(buffer), size);
     tensor->offset = 0;
     tensor->size = size;
   });
 }
 
-NRT_STATUS nrt_tensor_allocate_slice(const nrt_tensor_t* source, size_t offset, size_t size, const char* name, nrt_tensor_t** out) {
+NRT_STATUS nrt_tensor_allocate_slice(const nrt_tensor_t* source, size_t offset, size_t size, const char* name,
+                                     nrt_tensor_t** out) {
   return guarded([&] {
     const nrt_tensor& whole = range(source, offset, size);
     auto tensor = std::make_unique<nrt_tensor>();
@@ -183,7 +192,8 @@ NRT_STATUS nrt_tensor_write_batch(const nrt_tensor_batch_t* batches, uint64_t nu
   return guarded([&] { batch(batches, num_batches, write_bytes); });
 }
 
-NRT_STATUS nrt_tensor_copy(const nrt_tensor_t* src, size_t src_offset, nrt_tensor_t* dst, size_t dst_offset, size_t size) {
+NRT_STATUS nrt_tensor_copy(const nrt_tensor_t* src, size_t src_offset, nrt_tensor_t* dst, size_t dst_offset,
+                           size_t size) {
   return guarded([&] {
     const nrt_tensor& from = range(src, src_offset, size);
     const nrt_tensor& to = range(dst, dst_offset, size);
@@ -191,7 +201,8 @@ NRT_STATUS nrt_tensor_copy(const nrt_tensor_t* src, size_t src_offset, nrt_tenso
     std::byte* target = to.storage->address + to.offset + dst_offset;
     if (size == 0) return;
     if (from.storage->core && to.storage->core) {
-      if (from.storage->core != to.storage->core) throw Error(NRT_INVALID, "the tensors lie on different cores; copy through the host");
+      if (from.storage->core != to.storage->core)
+        throw Error(NRT_INVALID, "the tensors lie on different cores; copy through the host");
       device().copy_on_device(target, source, size);
     } else if (from.storage->core) {
       device().copy_to_host(target, source, size);
@@ -265,6 +276,8 @@ NRT_STATUS nrt_get_tensor_from_tensor_set(nrt_tensor_set_t* set, const char* nam
   });
 }
 
-NRT_STATUS nrt_memcpy_to_device(void* dest, const void* src, size_t size) { return nrtx_copy_from_host(dest, src, size); }
+NRT_STATUS nrt_memcpy_to_device(void* dest, const void* src, size_t size) {
+  return nrtx_copy_from_host(dest, src, size);
+}
 
 }  // extern "C"

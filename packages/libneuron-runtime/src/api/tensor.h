@@ -13,7 +13,8 @@ namespace neuron::api {
 struct Storage {
   enum class Owner { kDevice, kHost, kCaller };
 
-  Storage(Owner owner, Core* core, std::byte* address, size_t size) : owner(owner), core(core), address(address), size(size) {}
+  Storage(Owner owner, Core* core, std::byte* address, size_t size)
+      : owner(owner), core(core), address(address), size(size) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -36,7 +37,8 @@ struct nrt_tensor {
 
 namespace neuron::api {
 
-// A live tensor of a live set by name; nullptr when there is none. Throws Error(NRT_INVALID_HANDLE) for a dead set or tensor.
+// A live tensor of a live set by name; nullptr when there is none. Throws Error(NRT_INVALID_HANDLE) for a dead set or
+// tensor.
 nrt_tensor* find_tensor(const nrt_tensor_set_t* set, const char* name);
 
 }  // namespace neuron::api

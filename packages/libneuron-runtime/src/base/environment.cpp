@@ -17,8 +17,8 @@ int parse_core(const std::string& text, size_t& position) {
   int core = -1;
   const auto [end, error] = std::from_chars(text.data() + position, text.data() + text.size(), core);
   if (error != std::errc() || core < 0 || core > kMaxCore) {
-    throw Error(NRT_INVALID, format("NEURON_RT_VISIBLE_CORES=\"%s\": expected a core number (0 to %d) at character %zu", text.c_str(),
-                                    kMaxCore, position + 1));
+    throw Error(NRT_INVALID, format("NEURON_RT_VISIBLE_CORES=\"%s\": expected a core number (0 to %d) at character %zu",
+                                    text.c_str(), kMaxCore, position + 1));
   }
   position = static_cast<size_t>(end - text.data());
   return core;
@@ -66,18 +66,21 @@ std::vector<int> parse_cores(const std::string& text) {
     }
     for (int core = first; core <= last; ++core) cores.push_back(core);
     if (last < first) {
-      throw Error(NRT_INVALID, format("NEURON_RT_VISIBLE_CORES=\"%s\": the range %d-%d runs backwards", text.c_str(), first, last));
+      throw Error(NRT_INVALID,
+                  format("NEURON_RT_VISIBLE_CORES=\"%s\": the range %d-%d runs backwards", text.c_str(), first, last));
     }
     if (position == text.size()) break;
     if (text[position] != ',') {
-      throw Error(NRT_INVALID, format("NEURON_RT_VISIBLE_CORES=\"%s\": expected ',' or '-' at character %zu", text.c_str(), position + 1));
+      throw Error(NRT_INVALID, format("NEURON_RT_VISIBLE_CORES=\"%s\": expected ',' or '-' at character %zu",
+                                      text.c_str(), position + 1));
     }
     ++position;
   }
   for (size_t i = 1; i < cores.size(); ++i) {
     if (cores[i] != cores[i - 1] + 1) {
-      throw Error(NRT_INVALID, format("NEURON_RT_VISIBLE_CORES=\"%s\": cores must be contiguous and ascending, but %d follows %d",
-                                      text.c_str(), cores[i], cores[i - 1]));
+      throw Error(NRT_INVALID,
+                  format("NEURON_RT_VISIBLE_CORES=\"%s\": cores must be contiguous and ascending, but %d follows %d",
+                         text.c_str(), cores[i], cores[i - 1]));
     }
   }
   return cores;

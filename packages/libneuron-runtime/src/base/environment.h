@@ -15,7 +15,8 @@ std::optional<int64_t> environment_integer(const char* name, int64_t least, int6
 // 0/1, false/true, off/on, no/yes in any case. Throws Error(NRT_INVALID).
 bool environment_flag(const char* name, bool fallback);
 
-// NEURON_RT_VISIBLE_CORES: "3", "0-3", "0,1,2", "0-1,2-3"; the cores must be contiguous and ascending. Throws Error(NRT_INVALID).
+// NEURON_RT_VISIBLE_CORES: "3", "0-3", "0,1,2", "0-1,2-3"; the cores must be contiguous and ascending. Throws
+// Error(NRT_INVALID).
 std::vector<int> parse_cores(const std::string& text);
 
 }  // namespace neuron

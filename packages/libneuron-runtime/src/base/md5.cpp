@@ -14,7 +14,8 @@ static_assert(std::endian::native == std::endian::little);
 // The RFC defines its table as the integer part of 2^32 |sin(i)|.
 const std::array<uint32_t, 64> kSines = [] {
   std::array<uint32_t, 64> table{};
-  for (size_t i = 0; i < 64; ++i) table[i] = static_cast<uint32_t>(std::floor(std::fabs(std::sin(static_cast<double>(i + 1))) * 4294967296.0));
+  for (size_t i = 0; i < 64; ++i)
+    table[i] = static_cast<uint32_t>(std::floor(std::fabs(std::sin(static_cast<double>(i + 1))) * 4294967296.0));
   return table;
 }();
 

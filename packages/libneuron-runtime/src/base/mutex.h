@@ -16,7 +16,8 @@ class Mutex {
       __builtin_ia32_pause();
 #endif
     }
-    while (state_.exchange(kContended, std::memory_order_acquire) != kFree) state_.wait(kContended, std::memory_order_relaxed);
+    while (state_.exchange(kContended, std::memory_order_acquire) != kFree)
+      state_.wait(kContended, std::memory_order_relaxed);
   }
 
   bool try_lock() {

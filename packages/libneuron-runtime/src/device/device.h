@@ -1,4 +1,5 @@
-// What a kind of device provides. A device is one directory beside this file and one line in registry.cpp; null/README.md is the recipe.
+// What a kind of device provides. A device is one directory beside this file and one line in registry.cpp;
+// null/README.md is the recipe.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,8 @@ class Device {
 
   // Cores of the machine.
   virtual int core_count() const = 0;
-  // Core `index` of the machine, for a process that sees `visible` cores. Called again after nrt_close; the core lives until exit.
+  // Core `index` of the machine, for a process that sees `visible` cores. Called again after nrt_close; the core lives
+  // until exit.
   virtual Core& open(int index, int visible) = 0;
 
   // Addresses may be anywhere inside allocations of any core.

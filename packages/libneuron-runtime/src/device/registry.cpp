@@ -26,7 +26,8 @@ std::unique_ptr<Device> make_device(const std::string& name) {
     if (name == entry.name) return entry.make();
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  throw Error(NRT_INVALID, format("NEURON_RT_DEVICE=\"%s\": no such device; there are: %s", name.c_str(), known.c_str()));
+  throw Error(NRT_INVALID,
+              format("NEURON_RT_DEVICE=\"%s\": no such device; there are: %s", name.c_str(), known.c_str()));
 }
 
 Device& device() {

@@ -12,9 +12,9 @@ namespace neuron {
 namespace {
 
 // Byte offsets of the header's fields.
-constexpr size_t kPkgVersion = 0, kHeaderSize = 8, kDataSize = 16, kVersionMajor = 24, kVersionMinor = 32, kBuild = 40, kBuildBytes = 128,
-                 kNumTpb = 168, kHash = 172, kHashBytes = 32, kUuid = 204, kName = 220, kNameBytes = 256, kRequested = 476, kPerNode = 480,
-                 kFeatures = 544, kLnc = 552;
+constexpr size_t kPkgVersion = 0, kHeaderSize = 8, kDataSize = 16, kVersionMajor = 24, kVersionMinor = 32, kBuild = 40,
+                 kBuildBytes = 128, kNumTpb = 168, kHash = 172, kHashBytes = 32, kUuid = 204, kName = 220,
+                 kNameBytes = 256, kRequested = 476, kPerNode = 480, kFeatures = 544, kLnc = 552;
 
 constexpr uint64_t kNewestMajor = 2;
 
@@ -41,14 +41,16 @@ void put_text(std::span<std::byte> bytes, size_t offset, size_t size, const std:
 
 // Whether a member is what the vendor's compiler puts beside its engine code.
 bool is_engine_code(std::string_view name) {
-  return name.size() > 5 && name.starts_with("sg") && name.find('/') != std::string_view::npos && name.ends_with(".bin");
+  return name.size() > 5 && name.starts_with("sg") && name.find('/') != std::string_view::npos &&
+         name.ends_with(".bin");
 }
 
 }  // namespace
 
 NeffHeader read_neff_header(std::span<const std::byte> file) {
   if (file.size() < kNeffHeaderBytes) {
-    throw Error(NRT_INVALID, format("NEFF: %zu bytes are too few for its header of %zu", file.size(), kNeffHeaderBytes));
+    throw Error(NRT_INVALID,
+                format("NEFF: %zu bytes are too few for its header of %zu", file.size(), kNeffHeaderBytes));
   }
   NeffHeader h;
   h.pkg_version = get<uint64_t>(file, kPkgVersion);
@@ -67,20 +69,24 @@ NeffHeader read_neff_header(std::span<const std::byte> file) {
   h.lnc_size = get<uint32_t>(file, kLnc);
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   if (h.header_size != kNeffHeaderBytes || (h.pkg_version != 1 && h.pkg_version != 2)) {
-    throw Error(NRT_INVALID, format("NEFF: package version %llu and header size %llu, expected 1 or 2 and %zu; this is no NEFF file",
-                                    number(h.pkg_version), number(h.header_size), kNeffHeaderBytes));
+    throw Error(NRT_INVALID,
+                format("NEFF: package version %llu and header size %llu, expected 1 or 2 and %zu; this is no NEFF file",
+                       number(h.pkg_version), number(h.header_size), kNeffHeaderBytes));
   }
   if (h.data_size != file.size() - kNeffHeaderBytes) {
-    throw Error(NRT_INVALID, format("NEFF: data_size is %llu, but %zu bytes follow the header; the file is cut or extended",
-                                    number(h.data_size), file.size() - kNeffHeaderBytes));
+    throw Error(NRT_INVALID,
+                format("NEFF: data_size is %llu, but %zu bytes follow the header; the file is cut or extended",
+                       number(h.data_size), file.size() - kNeffHeaderBytes));
   }
   if (h.version_major > kNewestMajor) {
-    throw Error(NRT_UNSUPPORTED_NEFF_VERSION, format("NEFF: version mismatch, supported: up to %llu.x, received: %llu.%llu",
-                                                     number(kNewestMajor), number(h.version_major), number(h.version_minor)));
+    throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
+                format("NEFF: version mismatch, supported: up to %llu.x, received: %llu.%llu", number(kNewestMajor),
+                       number(h.version_major), number(h.version_minor)));
   }
   if ((h.feature_bits & kProgramFeature) && h.feature_bits != kProgramFeature) {
-    throw Error(NRT_UNSUPPORTED_NEFF_VERSION, format("NEFF: feature bits 0x%llx hold some that this runtime does not know (known: 0x%llx)",
-                                                     number(h.feature_bits), number(kProgramFeature)));
+    throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
+                format("NEFF: feature bits 0x%llx hold some that this runtime does not know (known: 0x%llx)",
+                       number(h.feature_bits), number(kProgramFeature)));
   }
   return h;
 }
@@ -132,18 +138,21 @@ std::span<const std::byte> Neff::program() const {
   for (const NeffMember& member : members_) {
     if (is_engine_code(member.name)) {
       throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
-                  format("NEFF: vendor-compiled: %s is machine code of a real NeuronCore, which this device does not run; compile the model for "
+                  format("NEFF: vendor-compiled: %s is machine code of a real NeuronCore, which this device does not "
+                         "run; compile the model for "
                          "the simulator (a file with the member %s), or load it on a Trainium host",
                          member.name.c_str(), kProgramMember));
     }
   }
-  throw Error(NRT_INVALID, format("NEFF: none of the %zu members is %s, so that there is nothing to run", members_.size(), kProgramMember));
+  throw Error(NRT_INVALID, format("NEFF: none of the %zu members is %s, so that there is nothing to run",
+                                  members_.size(), kProgramMember));
 }
 
 void Neff::check_hash() const {
   const auto hash = neff_hash(file_);
   if (!std::equal(hash.begin(), hash.end(), header_.hash.begin())) {
-    throw Error(NRT_INVALID, "NEFF: the hash in the header is not the file's: the file was damaged, or written by another compiler");
+    throw Error(NRT_INVALID,
+                "NEFF: the hash in the header is not the file's: the file was damaged, or written by another compiler");
   }
 }
 

@@ -1,8 +1,9 @@
 // The NEFF container: a header of 1024 bytes, then a tar archive. Reading trusts nothing.
 //
-// What this runtime writes: pkg_version 2, NEFF version 2.0, an uncompressed archive padded with zeros to a multiple of 1024 bytes,
-// feature bit 63, and the member sg00/program.neuronx, which holds the program (docs/reference/program.md) and begins at a multiple of
-// 512 bytes. The hash field is the MD5 of the whole file with that field zero; it is checked under NEURON_RT_VALIDATE_HASH=1.
+// What this runtime writes: pkg_version 2, NEFF version 2.0, an uncompressed archive padded with zeros to a multiple of
+// 1024 bytes, feature bit 63, and the member sg00/program.neuronx, which holds the program (docs/reference/program.md)
+// and begins at a multiple of 512 bytes. The hash field is the MD5 of the whole file with that field zero; it is
+// checked under NEURON_RT_VALIDATE_HASH=1.
 #pragma once
 
 #include <array>
@@ -44,12 +45,14 @@ struct NeffMember {
 // Views of a NEFF's bytes, which must outlive it.
 class Neff {
  public:
-  // Throws Error: NRT_INVALID for bytes that are no NEFF, NRT_UNSUPPORTED_NEFF_VERSION for a version this runtime does not know.
+  // Throws Error: NRT_INVALID for bytes that are no NEFF, NRT_UNSUPPORTED_NEFF_VERSION for a version this runtime does
+  // not know.
   static Neff parse(std::span<const std::byte> bytes);
 
   const NeffHeader& header() const { return header_; }
   const std::vector<NeffMember>& members() const { return members_; }
-  // Bytes of the program. Throws Error(NRT_UNSUPPORTED_NEFF_VERSION) for a file with the vendor's engine code, NRT_INVALID for one without any.
+  // Bytes of the program. Throws Error(NRT_UNSUPPORTED_NEFF_VERSION) for a file with the vendor's engine code,
+  // NRT_INVALID for one without any.
   std::span<const std::byte> program() const;
   // Throws Error(NRT_INVALID) when the hash field is not the file's.
   void check_hash() const;
@@ -63,9 +66,11 @@ class Neff {
 
 // Checks the program and wraps it. `members` are added behind ours; their names are paths of at most 99 characters.
 // Throws Error(NRT_INVALID).
-std::vector<std::byte> pack_neff(std::span<const std::byte> program, const std::string& name, std::span<const NeffMember> members);
+std::vector<std::byte> pack_neff(std::span<const std::byte> program, const std::string& name,
+                                 std::span<const NeffMember> members);
 
-// ---- Parts -----------------------------------------------------------------------------------------------------------------------
+// ---- Parts
+// -----------------------------------------------------------------------------------------------------------------------
 
 NeffHeader read_neff_header(std::span<const std::byte> file);
 void write_neff_header(const NeffHeader& header, std::span<std::byte, kNeffHeaderBytes> out);
@@ -76,8 +81,8 @@ std::vector<NeffMember> read_tar(std::span<const std::byte> archive);
 // Appends one member and its padding.
 void append_tar(std::vector<std::byte>& archive, const std::string& name, std::span<const std::byte> bytes);
 bool is_gzip(std::span<const std::byte> payload);
-// One gzip member, followed by anything. Throws Error: NRT_INVALID when malformed or larger than 1 GiB, NRT_UNSUPPORTED_NEFF_VERSION when
-// built without zlib.
+// One gzip member, followed by anything. Throws Error: NRT_INVALID when malformed or larger than 1 GiB,
+// NRT_UNSUPPORTED_NEFF_VERSION when built without zlib.
 std::vector<std::byte> inflate_gzip(std::span<const std::byte> payload);
 
 }  // namespace neuron

@@ -16,7 +16,8 @@ namespace neuron {
 namespace {
 
 constexpr size_t kTarBlock = 512;
-constexpr size_t kNameBytes = 100, kSize = 124, kChecksum = 148, kType = 156, kMagic = 257, kPrefix = 345, kPrefixBytes = 155;
+constexpr size_t kNameBytes = 100, kSize = 124, kChecksum = 148, kType = 156, kMagic = 257, kPrefix = 345,
+                 kPrefixBytes = 155;
 constexpr size_t kMaxMembers = 65536;
 constexpr size_t kMaxInflated = size_t{1} << 30;
 
@@ -57,21 +58,26 @@ std::vector<NeffMember> read_tar(std::span<const std::byte> archive) {
     if (std::all_of(block, block + kTarBlock, [](std::byte b) { return b == std::byte{0}; })) break;
     uint64_t sum = 0, size = 0;
     if (!octal(field(block, kChecksum, 8), sum) || sum != checksum(block)) {
-      throw Error(NRT_INVALID, format("NEFF: the tar header at byte %zu of the payload has a wrong checksum", position));
+      throw Error(NRT_INVALID,
+                  format("NEFF: the tar header at byte %zu of the payload has a wrong checksum", position));
     }
     if (!octal(field(block, kSize, 12), size) || size > archive.size() - position - kTarBlock) {
-      throw Error(NRT_INVALID, format("NEFF: the tar member at byte %zu of the payload is larger than the file", position));
+      throw Error(NRT_INVALID,
+                  format("NEFF: the tar member at byte %zu of the payload is larger than the file", position));
     }
     position += kTarBlock;
     const char type = static_cast<char>(block[kType]);
     if (type == '0' || type == '\0') {  // a regular file; directories and extended headers are passed over
       std::string name(field(block, 0, kNameBytes));
       if (field(block, kMagic, 5) == "ustar") {
-        if (const auto prefix = field(block, kPrefix, kPrefixBytes); !prefix.empty()) name = std::string(prefix) + "/" + name;
+        if (const auto prefix = field(block, kPrefix, kPrefixBytes); !prefix.empty())
+          name = std::string(prefix) + "/" + name;
       }
       if (name.starts_with("./")) name.erase(0, 2);
       if (members.size() == kMaxMembers || name.empty() || !names.insert(name).second) {
-        throw Error(NRT_INVALID, format("NEFF: tar member %zu is unnamed, has an earlier one's name, or is one too many", members.size()));
+        throw Error(
+            NRT_INVALID,
+            format("NEFF: tar member %zu is unnamed, has an earlier one's name, or is one too many", members.size()));
       }
       members.push_back({std::move(name), archive.subspan(position, size)});
     }
@@ -84,7 +90,9 @@ void append_tar(std::vector<std::byte>& archive, const std::string& name, std::s
   const size_t start = archive.size();
   archive.resize(start + kTarBlock + (bytes.size() + kTarBlock - 1) / kTarBlock * kTarBlock);
   std::byte* block = archive.data() + start;
-  const auto text = [&](size_t offset, std::string_view value) { std::memcpy(block + offset, value.data(), value.size()); };
+  const auto text = [&](size_t offset, std::string_view value) {
+    std::memcpy(block + offset, value.data(), value.size());
+  };
   text(0, name);
   text(100, "0000644");
   text(108, "0000000");
@@ -99,14 +107,16 @@ void append_tar(std::vector<std::byte>& archive, const std::string& name, std::s
 }
 
 bool is_gzip(std::span<const std::byte> payload) {
-  return payload.size() >= 3 && payload[0] == std::byte{0x1f} && payload[1] == std::byte{0x8b} && payload[2] == std::byte{8};
+  return payload.size() >= 3 && payload[0] == std::byte{0x1f} && payload[1] == std::byte{0x8b} &&
+         payload[2] == std::byte{8};
 }
 
 #ifdef NEURON_HAVE_ZLIB
 
 std::vector<std::byte> inflate_gzip(std::span<const std::byte> payload) {
   z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) throw Error(NRT_RESOURCE, "NEFF: no memory to inflate the payload");
+  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK)
+    throw Error(NRT_RESOURCE, "NEFF: no memory to inflate the payload");
   struct End {
     z_stream& stream;
     ~End() { inflateEnd(&stream); }
@@ -122,7 +132,8 @@ std::vector<std::byte> inflate_gzip(std::span<const std::byte> payload) {
       taken += chunk;
     }
     const size_t have = out.size();
-    if (have >= kMaxInflated) throw Error(NRT_INVALID, format("NEFF: the payload inflates to more than %zu bytes", kMaxInflated));
+    if (have >= kMaxInflated)
+      throw Error(NRT_INVALID, format("NEFF: the payload inflates to more than %zu bytes", kMaxInflated));
     out.resize(std::min(kMaxInflated, std::max<size_t>(have * 2, 1 << 16)));
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + have);
     stream.avail_out = static_cast<uInt>(out.size() - have);
@@ -130,7 +141,8 @@ std::vector<std::byte> inflate_gzip(std::span<const std::byte> payload) {
     out.resize(out.size() - stream.avail_out);
   }
   if (result != Z_STREAM_END) {
-    throw Error(NRT_INVALID, format("NEFF: the compressed payload is damaged (%s)", stream.msg ? stream.msg : "it ends too early"));
+    throw Error(NRT_INVALID,
+                format("NEFF: the compressed payload is damaged (%s)", stream.msg ? stream.msg : "it ends too early"));
   }
   return out;
 }

@@ -14,7 +14,9 @@ namespace neuron {
 
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -32,16 +34,26 @@ std::string quoted(std::string_view text) {
 // Names as the framework's graph files spell them.
 const char* type_name(Dtype dtype) {
   switch (dtype) {
-    case Dtype::UINT8: return "uint8";
-    case Dtype::INT8: return "int8";
-    case Dtype::INT16: return "int16";
-    case Dtype::BF16: return "bfloat16";
-    case Dtype::FP16: return "float16";
-    case Dtype::INT32: return "int32";
-    case Dtype::FP32: return "float32";
-    case Dtype::INT64: return "int64";
-    case Dtype::BOOL: return "bool";
-    case Dtype::FP64: return "float64";
+    case Dtype::UINT8:
+      return "uint8";
+    case Dtype::INT8:
+      return "int8";
+    case Dtype::INT16:
+      return "int16";
+    case Dtype::BF16:
+      return "bfloat16";
+    case Dtype::FP16:
+      return "float16";
+    case Dtype::INT32:
+      return "int32";
+    case Dtype::FP32:
+      return "float32";
+    case Dtype::INT64:
+      return "int64";
+    case Dtype::BOOL:
+      return "bool";
+    case Dtype::FP64:
+      return "float64";
   }
   return "unknown";
 }
@@ -61,7 +73,8 @@ class Description {
       const std::string name = quoted(p_.text(p_.io()[n].name));
       const std::string shape = sizes(n), type = quoted(type_name(p_.io()[n].dtype));
       if (n < inputs) {
-        comma(nodes, "{\"op\":\"null\",\"name\":" + name + ",\"inputs\":[],\"output_names\":[" + name + "],\"is_param\":\"0\"}");
+        comma(nodes, "{\"op\":\"null\",\"name\":" + name + ",\"inputs\":[],\"output_names\":[" + name +
+                         "],\"is_param\":\"0\"}");
         comma(edges, format("[%u,0,0]", n));
         comma(arguments, std::to_string(n));
       } else {
@@ -72,17 +85,20 @@ class Description {
       comma(shapes, shape);
       comma(storage, std::to_string(n));
       comma(types, type);
-      comma(signature[n < inputs ? 0 : 1], name + format(":{\"id\":%u,\"dtype\":", n) + type + ",\"shape\":" + shape + "}");
+      comma(signature[n < inputs ? 0 : 1],
+            name + format(":{\"id\":%u,\"dtype\":", n) + type + ",\"shape\":" + shape + "}");
     }
     if (outputs == 0) comma(rows, std::to_string(inputs));
     comma(rows, std::to_string(inputs + outputs));
-    comma(nodes, format("{\"op\":\"tvm_op\",\"name\":\"sg_core\",\"attrs\":{\"func_name\":\"__kelf\",\"flatten_data\":\"0\",\"num_inputs\":\"%u\","
+    comma(nodes, format("{\"op\":\"tvm_op\",\"name\":\"sg_core\",\"attrs\":{\"func_name\":\"__kelf\",\"flatten_data\":"
+                        "\"0\",\"num_inputs\":\"%u\","
                         "\"kelf\":\"kelf-0.json\",\"num_outputs\":\"%u\"},\"inputs\":[",
-                        inputs, outputs) + edges + "],\"output_names\":[" + names + "]}");
-    return "{\"nodes\":[" + nodes + "],\"arg_nodes\":[" + arguments + "],\"heads\":[" + heads + "],\"node_row_ptr\":[" + rows +
-           "],\"attrs\":{\"shape\":[\"list_shape\",[" + shapes + "]],\"storage_id\":[\"list_int\",[" + storage +
-           "]],\"dltype\":[\"list_str\",[" + types + "]]},\"metadata\":{\"signatures\":{\"default\":{\"inputs\":{" + signature[0] +
-           "},\"outputs\":{" + signature[1] + "}}}}}";
+                        inputs, outputs) +
+                     edges + "],\"output_names\":[" + names + "]}");
+    return "{\"nodes\":[" + nodes + "],\"arg_nodes\":[" + arguments + "],\"heads\":[" + heads + "],\"node_row_ptr\":[" +
+           rows + "],\"attrs\":{\"shape\":[\"list_shape\",[" + shapes + "]],\"storage_id\":[\"list_int\",[" + storage +
+           "]],\"dltype\":[\"list_str\",[" + types + "]]},\"metadata\":{\"signatures\":{\"default\":{\"inputs\":{" +
+           signature[0] + "},\"outputs\":{" + signature[1] + "}}}}}";
   }
 
   // sg00/def.json: inputs and outputs by name.
@@ -90,9 +106,10 @@ class Description {
     std::string variables;
     for (uint32_t n = 0; n < p_.io().size(); ++n) {
       const schema::IoRecord& io = p_.io()[n];
-      variables += (n ? "," : "") + quoted(p_.text(io.name)) +
-                   format(":{\"type\":\"%s\",\"size\":%lld,\"var_id\":%u,\"ops\":[]}", n < p_.input_count() ? "input" : "output",
-                          static_cast<long long>(number(p_.buffers()[io.buffer].nbytes)), n + 1);
+      variables +=
+          (n ? "," : "") + quoted(p_.text(io.name)) +
+          format(":{\"type\":\"%s\",\"size\":%lld,\"var_id\":%u,\"ops\":[]}", n < p_.input_count() ? "input" : "output",
+                 static_cast<long long>(number(p_.buffers()[io.buffer].nbytes)), n + 1);
     }
     return "{\"name\":\"sg00\",\"version\":\"0.6\",\"program\":\"program.neuronx\",\"var\":{" + variables + "}}";
   }
@@ -119,19 +136,25 @@ void check_member(const NeffMember& member) {
   const std::string& name = member.name;
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127; });
   if (name.empty() || name.size() > 99 || !printable || name.front() == '/' || name.find("..") != std::string::npos) {
-    throw Error(NRT_INVALID, format("NEFF: \"%.128s\" is no member name; expected a relative path of 1 to 99 printable characters", name.c_str()));
+    throw Error(NRT_INVALID,
+                format("NEFF: \"%.128s\" is no member name; expected a relative path of 1 to 99 printable characters",
+                       name.c_str()));
   }
 }
 
 }  // namespace
 
-std::vector<std::byte> pack_neff(std::span<const std::byte> bytes, const std::string& name, std::span<const NeffMember> extra) {
+std::vector<std::byte> pack_neff(std::span<const std::byte> bytes, const std::string& name,
+                                 std::span<const NeffMember> extra) {
   const auto program = Program::load(bytes);
   const Description description(*program);
   const std::string graph = description.graph(), definition = description.definition();
-  const std::string kelf = "{\"graphs\":[{\"definition\":\"sg00/def.json\",\"name\":\"sg00\"}],\"version\":\"0.5\",\"target\":\"simulator\"}";
-  const std::string info = "{\"tool_version\":\"" NEURON_RT_VERSION "\",\"kelp_version\":\"Dynamic\",\"name\":" + quoted(name) +
-                           ",\"num_tpb\":1,\"num_tpb_requested\":1,\"num_tpb_per_node\":[1]}";
+  const std::string kelf =
+      "{\"graphs\":[{\"definition\":\"sg00/"
+      "def.json\",\"name\":\"sg00\"}],\"version\":\"0.5\",\"target\":\"simulator\"}";
+  const std::string info =
+      "{\"tool_version\":\"" NEURON_RT_VERSION "\",\"kelp_version\":\"Dynamic\",\"name\":" + quoted(name) +
+      ",\"num_tpb\":1,\"num_tpb_requested\":1,\"num_tpb_per_node\":[1]}";
   std::vector<NeffMember> members = {{kProgramMember, bytes},
                                      {"sg00/def.json", bytes_of(definition)},
                                      {"kelf-0.json", bytes_of(kelf)},
@@ -141,7 +164,8 @@ std::vector<std::byte> pack_neff(std::span<const std::byte> bytes, const std::st
   for (const NeffMember& member : extra) {
     check_member(member);
     for (const NeffMember& other : members) {
-      if (other.name == member.name) throw Error(NRT_INVALID, format("NEFF: two members are called \"%s\"", member.name.c_str()));
+      if (other.name == member.name)
+        throw Error(NRT_INVALID, format("NEFF: two members are called \"%s\"", member.name.c_str()));
     }
     members.push_back(member);
   }

@@ -24,18 +24,29 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) 
 bool compute(const schema::ValueRecord& v, const int64_t* values, std::span<const int64_t> slots, int64_t& result) {
   const int64_t a = values[v.a], b = values[v.b];
   switch (v.op) {
-    case ValueOp::CONST: result = v.imm; return true;
-    case ValueOp::SLOT: result = slots[static_cast<size_t>(v.imm)]; return true;
-    case ValueOp::ADD: return !__builtin_add_overflow(a, b, &result);
-    case ValueOp::SUB: return !__builtin_sub_overflow(a, b, &result);
-    case ValueOp::MUL: return !__builtin_mul_overflow(a, b, &result);
+    case ValueOp::CONST:
+      result = v.imm;
+      return true;
+    case ValueOp::SLOT:
+      result = slots[static_cast<size_t>(v.imm)];
+      return true;
+    case ValueOp::ADD:
+      return !__builtin_add_overflow(a, b, &result);
+    case ValueOp::SUB:
+      return !__builtin_sub_overflow(a, b, &result);
+    case ValueOp::MUL:
+      return !__builtin_mul_overflow(a, b, &result);
     case ValueOp::FLOORDIV:
     case ValueOp::MOD:
       if (b == 0 || (a == std::numeric_limits<int64_t>::min() && b == -1)) return false;
       result = v.op == ValueOp::FLOORDIV ? floor_div(a, b) : a - b * floor_div(a, b);
       return true;
-    case ValueOp::MAX: result = std::max(a, b); return true;
-    case ValueOp::MIN: result = std::min(a, b); return true;
+    case ValueOp::MAX:
+      result = std::max(a, b);
+      return true;
+    case ValueOp::MIN:
+      result = std::min(a, b);
+      return true;
     case ValueOp::ALIGN: {
       const int64_t rest = a % v.imm;
       return !__builtin_add_overflow(a, rest == 0 ? 0 : rest > 0 ? v.imm - rest : -rest, &result);
@@ -46,10 +57,14 @@ bool compute(const schema::ValueRecord& v, const int64_t* values, std::span<cons
 
 bool holds(GuardOp op, int64_t a, int64_t b) {
   switch (op) {
-    case GuardOp::EQ: return a == b;
-    case GuardOp::NE: return a != b;
-    case GuardOp::LT: return a < b;
-    case GuardOp::LE: return a <= b;
+    case GuardOp::EQ:
+      return a == b;
+    case GuardOp::NE:
+      return a != b;
+    case GuardOp::LT:
+      return a < b;
+    case GuardOp::LE:
+      return a <= b;
   }
   return false;
 }
@@ -59,8 +74,8 @@ using ll = long long;
 // Checks of one instruction.
 class InstructionBinder {
  public:
-  InstructionBinder(const Program& program, size_t number, std::span<const int64_t> values, std::span<const int64_t> sizes,
-                    BoundInstruction& bound)
+  InstructionBinder(const Program& program, size_t number, std::span<const int64_t> values,
+                    std::span<const int64_t> sizes, BoundInstruction& bound)
       : p_(program), n_(number), r_(program.instructions()[number]), values_(values), sizes_(sizes), b_(bound) {}
 
   // Returns the number of elements visited, saturated.
@@ -69,7 +84,8 @@ class InstructionBinder {
     uint64_t elements = 1;
     for (int d = 0; d < b_.rank; ++d) {
       if (b_.extents[d] < 0) {
-        refuse(Rule::extents, "instruction %zu: extent %d is %lld, expected at least 0", n_, d, static_cast<ll>(b_.extents[d]));
+        refuse(Rule::extents, "instruction %zu: extent %d is %lld, expected at least 0", n_, d,
+               static_cast<ll>(b_.extents[d]));
       }
       if (b_.extents[d] == 0) empty_ = true;
       if (__builtin_mul_overflow(elements, static_cast<uint64_t>(b_.extents[d]), &elements)) {
@@ -78,7 +94,8 @@ class InstructionBinder {
     }
     if (empty_) elements = 0;
     const auto uses = p_.uses_of(r_);
-    // With K = 0 a MATMUL still runs its epilogue and stores zeros; with no reduced elements a TILE still stores its rows.
+    // With K = 0 a MATMUL still runs its epilogue and stores zeros; with no reduced elements a TILE still stores its
+    // rows.
     strides();
     if (b_.opcode == Opcode::TILE) phases();
     for (size_t k = 0; k < uses.size(); ++k) {
@@ -102,15 +119,21 @@ class InstructionBinder {
     for (int d = 0; d < b_.rank; ++d) b_.extents[d] = value(r_.extents[d]);
     const schema::OpcodeInfo& info = *schema::find(r_.opcode);
     for (size_t k = 0; k < 6; ++k) {
-      b_.params[k] = info.params[k].type == schema::ParamType::VALUE ? value(r_.params[k]) : static_cast<int64_t>(r_.params[k]);
+      b_.params[k] =
+          info.params[k].type == schema::ParamType::VALUE ? value(r_.params[k]) : static_cast<int64_t>(r_.params[k]);
     }
     const auto patterns = p_.patterns_of(r_);
     b_.windows.resize(patterns.size());
     for (size_t k = 0; k < patterns.size(); ++k) {
       const schema::PatternRecord& pattern = patterns[k];
       Window& w = b_.windows[k];
-      w = {.buffer = pattern.buffer, .dtype = pattern.dtype, .flags = pattern.flags, .offset = value(pattern.offset), .strides = {}};
-      for (size_t d = 0; d < schema::kMaxDims; ++d) w.strides[d] = pattern.strides[d] == schema::kNone ? 0 : value(pattern.strides[d]);
+      w = {.buffer = pattern.buffer,
+           .dtype = pattern.dtype,
+           .flags = pattern.flags,
+           .offset = value(pattern.offset),
+           .strides = {}};
+      for (size_t d = 0; d < schema::kMaxDims; ++d)
+        w.strides[d] = pattern.strides[d] == schema::kNone ? 0 : value(pattern.strides[d]);
     }
     const auto micro = p_.micro_of(r_);
     b_.micro.resize(micro.size());
@@ -119,20 +142,26 @@ class InstructionBinder {
       b_.micro[k] = {m.op, m.kind, m.from, m.source, m.dst, m.a, m.b, m.c, m.imm};
       if (m.source == ImmSource::VALUE) {
         const int64_t number = value(static_cast<uint32_t>(m.imm));
-        b_.micro[k].imm = m.kind == Kind::F32 ? __builtin_bit_cast(uint64_t, static_cast<double>(number)) : static_cast<uint64_t>(number);
+        b_.micro[k].imm = m.kind == Kind::F32 ? __builtin_bit_cast(uint64_t, static_cast<double>(number))
+                                              : static_cast<uint64_t>(number);
       }
     }
     b_.debug = p_.text(r_.debug);
   }
 
-  // Trailing loop dimensions that a window's elements do not depend on, so that an extent of 0 along them reaches memory all the same.
+  // Trailing loop dimensions that a window's elements do not depend on, so that an extent of 0 along them reaches
+  // memory all the same.
   int ignored_dimensions(size_t k) const {
     switch (b_.opcode) {
-      case Opcode::TILE: return per_element_[k] ? 0 : static_cast<int>(b_.params[1]);
-      case Opcode::MATMUL: return k >= 2 ? 1 : 0;
+      case Opcode::TILE:
+        return per_element_[k] ? 0 : static_cast<int>(b_.params[1]);
+      case Opcode::MATMUL:
+        return k >= 2 ? 1 : 0;
       case Opcode::GATHER:
-      case Opcode::SCATTER: return k == 1 ? b_.rank - static_cast<int>(b_.params[0]) : 0;
-      default: return 0;
+      case Opcode::SCATTER:
+        return k == 1 ? b_.rank - static_cast<int>(b_.params[0]) : 0;
+      default:
+        return 0;
     }
   }
 
@@ -141,8 +170,9 @@ class InstructionBinder {
       return static_cast<ll>(std::clamp<__int128>(x, std::numeric_limits<ll>::min(), std::numeric_limits<ll>::max()));
     };
     const Window& w = b_.windows[k];
-    refuse(Rule::window, "instruction %zu: pattern %zu reaches elements %lld to %lld of buffer %u, which has %lld bytes of %d each", n_, k,
-           clip(low), clip(high), w.buffer, static_cast<ll>(sizes_[w.buffer]), bytes_of(w.dtype));
+    refuse(Rule::window,
+           "instruction %zu: pattern %zu reaches elements %lld to %lld of buffer %u, which has %lld bytes of %d each",
+           n_, k, clip(low), clip(high), w.buffer, static_cast<ll>(sizes_[w.buffer]), bytes_of(w.dtype));
   }
 
   void window(size_t k) const {
@@ -173,7 +203,8 @@ class InstructionBinder {
     if (empty_) return;
     for (int d = first; d < last; ++d) {
       if (w.strides[d] == 0 && b_.extents[d] > 1) {
-        refuse(Rule::written_once, "instruction %zu: pattern %zu is written with stride 0 along dimension %d of %lld elements", n_, k, d,
+        refuse(Rule::written_once,
+               "instruction %zu: pattern %zu is written with stride 0 along dimension %d of %lld elements", n_, k, d,
                static_cast<ll>(b_.extents[d]));
       }
     }
@@ -200,17 +231,19 @@ class InstructionBinder {
       if (b_.opcode == Opcode::GATHER && static_cast<IndexMode>(b_.params[3]) == IndexMode::CLAMP && !empty_) {
         for (int64_t j = 0; j < b_.params[1]; ++j) {
           if (b_.windows[4].strides[j] < 0) {
-            refuse(Rule::gather_strides, "instruction %zu: the largest legal index of component %lld is %lld, so that nothing can be clamped to",
-                   n_, static_cast<ll>(j), static_cast<ll>(b_.windows[4].strides[j]));
+            refuse(
+                Rule::gather_strides,
+                "instruction %zu: the largest legal index of component %lld is %lld, so that nothing can be clamped to",
+                n_, static_cast<ll>(j), static_cast<ll>(b_.windows[4].strides[j]));
           }
         }
       }
     }
   }
 
-  // Whether a window moves along some reduced dimension, and whether it moves along all that have several elements. Dimensions of
-  // one element do not count; one without elements does, so that its windows, which may lie outside their buffers, are per element
-  // and never read.
+  // Whether a window moves along some reduced dimension, and whether it moves along all that have several elements.
+  // Dimensions of one element do not count; one without elements does, so that its windows, which may lie outside their
+  // buffers, are per element and never read.
   std::pair<bool, bool> moves(const Window& w) const {
     bool some = false, all = true;
     for (int d = b_.rank - static_cast<int>(b_.params[1]); d < b_.rank; ++d) {
@@ -235,10 +268,18 @@ class InstructionBinder {
           per_element_[m.a] = moves(b_.windows[m.a]).first;
           phase[m.dst] = per_element_[m.a] ? kElement : kRow;
           break;
-        case Micro::CONST: phase[m.dst] = kUniform; break;
-        case Micro::IOTA: phase[m.dst] = m.a >= first_reduced ? kElement : kRow; break;
-        case Micro::RANDOM: phase[m.dst] = kElement; break;
-        case Micro::STORE: store_phase(k, m, phase[m.a] == kElement, phase[m.a] == kRow); break;
+        case Micro::CONST:
+          phase[m.dst] = kUniform;
+          break;
+        case Micro::IOTA:
+          phase[m.dst] = m.a >= first_reduced ? kElement : kRow;
+          break;
+        case Micro::RANDOM:
+          phase[m.dst] = kElement;
+          break;
+        case Micro::STORE:
+          store_phase(k, m, phase[m.a] == kElement, phase[m.a] == kRow);
+          break;
         default: {
           if (m.op >= Micro::REDUCE_SUM && m.op <= Micro::REDUCE_ARGMIN) {
             phase[m.dst] = kRow;
@@ -257,12 +298,15 @@ class InstructionBinder {
   void store_phase(size_t k, const MicroOp& m, bool element, bool row) {
     const auto [some, all] = moves(b_.windows[m.dst]);
     if ((element || (!row && some)) && !all) {
-      refuse(Rule::phases, "instruction %zu, micro %zu: register %u is per element, but pattern %u does not move along a reduced dimension", n_,
-             k, m.a, m.dst);
+      refuse(Rule::phases,
+             "instruction %zu, micro %zu: register %u is per element, but pattern %u does not move along a reduced "
+             "dimension",
+             n_, k, m.a, m.dst);
     }
     if (row && some) {
-      refuse(Rule::phases, "instruction %zu, micro %zu: register %u is per row, but pattern %u moves along a reduced dimension", n_, k, m.a,
-             m.dst);
+      refuse(Rule::phases,
+             "instruction %zu, micro %zu: register %u is per row, but pattern %u moves along a reduced dimension", n_,
+             k, m.a, m.dst);
     }
     per_element_[m.dst] = element || (!row && some);
   }
@@ -272,13 +316,16 @@ class InstructionBinder {
       const Window& w = b_.windows[k];
       const int64_t partition_bytes = sizes_[w.buffer] / kPartitions;
       if (w.strides[0] * static_cast<__int128>(bytes_of(w.dtype)) != partition_bytes) {
-        refuse(Rule::partition, "instruction %zu: pattern %zu has partition stride %lld of %d bytes each, expected a partition of %lld bytes",
+        refuse(Rule::partition,
+               "instruction %zu: pattern %zu has partition stride %lld of %d bytes each, expected a partition of %lld "
+               "bytes",
                n_, k, static_cast<ll>(w.strides[0]), bytes_of(w.dtype), static_cast<ll>(partition_bytes));
       }
       __int128 free_bytes = bytes_of(w.dtype);
       for (int d = 1; d < b_.rank; ++d) free_bytes = std::min<__int128>(free_bytes * b_.extents[d], kMaxFreeBytes + 1);
       if (free_bytes > kMaxFreeBytes && !empty_) {
-        refuse(Rule::partition, "instruction %zu: pattern %zu has more than %lld bytes a partition", n_, k, static_cast<ll>(kMaxFreeBytes));
+        refuse(Rule::partition, "instruction %zu: pattern %zu has more than %lld bytes a partition", n_, k,
+               static_cast<ll>(kMaxFreeBytes));
       }
     }
   }
@@ -308,16 +355,17 @@ std::vector<int64_t> evaluate(const Program& program, std::span<const int64_t> s
   for (size_t n = 0; n < values.size(); ++n) {
     const schema::ValueRecord& v = program.values()[n];
     if (!compute(v, values.data(), slots, values[n])) {
-      refuse(Rule::arithmetic, "value %zu: %s of %lld and %lld overflows or divides by 0", n, name_of(v.op), static_cast<ll>(values[v.a]),
-             static_cast<ll>(v.op == ValueOp::ALIGN ? v.imm : values[v.b]));
+      refuse(Rule::arithmetic, "value %zu: %s of %lld and %lld overflows or divides by 0", n, name_of(v.op),
+             static_cast<ll>(values[v.a]), static_cast<ll>(v.op == ValueOp::ALIGN ? v.imm : values[v.b]));
     }
   }
   for (size_t n = 0; n < program.guards().size(); ++n) {
     const schema::GuardRecord& g = program.guards()[n];
     if (!holds(g.op, values[g.a], values[g.b])) {
-      throw GuardError(static_cast<int>(n), format("program: guard %zu does not hold: %lld %s %lld (rule %s)", n,
-                                                   static_cast<ll>(values[g.a]), name_of(g.op), static_cast<ll>(values[g.b]),
-                                                   schema::kRuleIds[static_cast<size_t>(Rule::guard)]));
+      throw GuardError(
+          static_cast<int>(n),
+          format("program: guard %zu does not hold: %lld %s %lld (rule %s)", n, static_cast<ll>(values[g.a]),
+                 name_of(g.op), static_cast<ll>(values[g.b]), schema::kRuleIds[static_cast<size_t>(Rule::guard)]));
     }
   }
   return values;
@@ -326,7 +374,8 @@ std::vector<int64_t> evaluate(const Program& program, std::span<const int64_t> s
 std::vector<int64_t> buffer_sizes(const Program& program, std::span<const int64_t> values) {
   const int64_t scratch = values[program.header().scratch_bytes];
   if (scratch < 0 || scratch > kMaxScratch) {
-    refuse(Rule::memory, "scratch_bytes is %lld, expected 0 to %lld", static_cast<ll>(scratch), static_cast<ll>(kMaxScratch));
+    refuse(Rule::memory, "scratch_bytes is %lld, expected 0 to %lld", static_cast<ll>(scratch),
+           static_cast<ll>(kMaxScratch));
   }
   std::vector<int64_t> sizes(program.buffers().size());
   for (size_t n = 0; n < sizes.size(); ++n) {
@@ -338,7 +387,8 @@ std::vector<int64_t> buffer_sizes(const Program& program, std::span<const int64_
     if (b.kind == BufferKind::TEMP) room = scratch;
     if (b.kind == BufferKind::CONSTANT) room = static_cast<int64_t>(program.constants().size());
     if (offset < 0 || offset % 64 != 0 || offset > room || nbytes > room - offset) {
-      refuse(Rule::memory, "buffer %zu: %lld bytes from byte %lld, expected a multiple of 64 and an end within %lld bytes", n,
+      refuse(Rule::memory,
+             "buffer %zu: %lld bytes from byte %lld, expected a multiple of 64 and an end within %lld bytes", n,
              static_cast<ll>(nbytes), static_cast<ll>(offset), static_cast<ll>(room));
     }
     if (b.kind == BufferKind::SBUF || b.kind == BufferKind::PSUM) {
@@ -358,12 +408,12 @@ uint64_t element_budget() {
   return budget;
 }
 
-void bind_instruction(const Program& program, size_t number, std::span<const int64_t> values, std::span<const int64_t> sizes,
-                      uint64_t& visited, BoundInstruction& bound) {
+void bind_instruction(const Program& program, size_t number, std::span<const int64_t> values,
+                      std::span<const int64_t> sizes, uint64_t& visited, BoundInstruction& bound) {
   const uint64_t elements = InstructionBinder(program, number, values, sizes, bound).run();
   if (__builtin_add_overflow(visited, elements, &visited) || visited > element_budget()) {
-    refuse(Rule::budget, "instructions 0 to %zu visit more than %llu elements; NEURON_RT_MAX_ELEMENTS raises the limit", number,
-           static_cast<unsigned long long>(element_budget()));
+    refuse(Rule::budget, "instructions 0 to %zu visit more than %llu elements; NEURON_RT_MAX_ELEMENTS raises the limit",
+           number, static_cast<unsigned long long>(element_budget()));
   }
 }
 

@@ -26,9 +26,10 @@ std::vector<int64_t> evaluate(const Program& program, std::span<const int64_t> s
 // Sizes of the buffers, checked against scratch, CONSTANTS and the on-chip limits. In order of BUFFERS.
 std::vector<int64_t> buffer_sizes(const Program& program, std::span<const int64_t> values);
 
-// Instruction `number` with all numbers filled in and every rule of the bind phase checked. Adds what it visits to `visited`.
-void bind_instruction(const Program& program, size_t number, std::span<const int64_t> values, std::span<const int64_t> sizes,
-                      uint64_t& visited, BoundInstruction& bound);
+// Instruction `number` with all numbers filled in and every rule of the bind phase checked. Adds what it visits to
+// `visited`.
+void bind_instruction(const Program& program, size_t number, std::span<const int64_t> values,
+                      std::span<const int64_t> sizes, uint64_t& visited, BoundInstruction& bound);
 
 // Largest sum of visited elements that a bind accepts: NEURON_RT_MAX_ELEMENTS or 2^40.
 uint64_t element_budget();

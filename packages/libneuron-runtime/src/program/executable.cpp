@@ -12,7 +12,10 @@ using schema::Rule;
 class Binder {
  public:
   Binder(std::shared_ptr<const Program> program, std::span<const int64_t> slots)
-      : e_(std::make_shared<Executable>()), p_(*program), values_(evaluate(p_, slots)), sizes_(buffer_sizes(p_, values_)) {
+      : e_(std::make_shared<Executable>()),
+        p_(*program),
+        values_(evaluate(p_, slots)),
+        sizes_(buffer_sizes(p_, values_)) {
     e_->program_ = std::move(program);
   }
 
@@ -36,12 +39,24 @@ class Binder {
       const schema::BufferRecord& b = p_.buffers()[n];
       Executable::Slot slot{.kind = b.kind, .offset = 0};
       switch (b.kind) {
-        case BufferKind::INPUT: slot.argument = b.index; break;
-        case BufferKind::OUTPUT: slot.argument = p_.input_count() + b.index; break;
-        case BufferKind::TEMP: slot.offset = values_[b.offset]; break;
-        case BufferKind::CONSTANT: slot.constant = p_.constants().data() + values_[b.offset]; break;
-        case BufferKind::SBUF: e_->sbuf_bytes_ = sizes_[n]; break;
-        case BufferKind::PSUM: e_->psum_bytes_ = sizes_[n]; break;
+        case BufferKind::INPUT:
+          slot.argument = b.index;
+          break;
+        case BufferKind::OUTPUT:
+          slot.argument = p_.input_count() + b.index;
+          break;
+        case BufferKind::TEMP:
+          slot.offset = values_[b.offset];
+          break;
+        case BufferKind::CONSTANT:
+          slot.constant = p_.constants().data() + values_[b.offset];
+          break;
+        case BufferKind::SBUF:
+          e_->sbuf_bytes_ = sizes_[n];
+          break;
+        case BufferKind::PSUM:
+          e_->psum_bytes_ = sizes_[n];
+          break;
       }
       e_->slots_.push_back(slot);
     }
@@ -71,7 +86,8 @@ class Binder {
   const std::vector<int64_t> values_, sizes_;
 };
 
-std::shared_ptr<const Executable> Executable::bind(std::shared_ptr<const Program> program, std::span<const int64_t> slots) {
+std::shared_ptr<const Executable> Executable::bind(std::shared_ptr<const Program> program,
+                                                   std::span<const int64_t> slots) {
   return Binder(std::move(program), slots).run();
 }
 
@@ -92,11 +108,21 @@ void Executable::run_with(void** table, void* const* buffers, const uint64_t* sc
     const Slot& slot = slots_[n];
     switch (slot.kind) {
       case BufferKind::INPUT:
-      case BufferKind::OUTPUT: table[n] = buffers[slot.argument]; break;
-      case BufferKind::TEMP: table[n] = scratch.temp + slot.offset; break;
-      case BufferKind::CONSTANT: table[n] = const_cast<void*>(slot.constant); break;  // no instruction writes it (rule read_only)
-      case BufferKind::SBUF: table[n] = scratch.sbuf; break;
-      case BufferKind::PSUM: table[n] = scratch.psum; break;
+      case BufferKind::OUTPUT:
+        table[n] = buffers[slot.argument];
+        break;
+      case BufferKind::TEMP:
+        table[n] = scratch.temp + slot.offset;
+        break;
+      case BufferKind::CONSTANT:
+        table[n] = const_cast<void*>(slot.constant);
+        break;  // no instruction writes it (rule read_only)
+      case BufferKind::SBUF:
+        table[n] = scratch.sbuf;
+        break;
+      case BufferKind::PSUM:
+        table[n] = scratch.psum;
+        break;
     }
   }
   const Launch launch{table, scalars};
@@ -104,8 +130,9 @@ void Executable::run_with(void** table, void* const* buffers, const uint64_t* sc
     try {
       kernels_[n]->run(launch);
     } catch (const Error& error) {
-      throw Error(error.status(), format("instruction %zu (%s): %s", n,
-                                         std::string(program_->text(program_->instructions()[n].debug)).c_str(), error.what()));
+      throw Error(error.status(),
+                  format("instruction %zu (%s): %s", n,
+                         std::string(program_->text(program_->instructions()[n].debug)).c_str(), error.what()));
     }
   }
 }

@@ -29,7 +29,8 @@ struct Io {
 
 class Executable {
  public:
-  // Evaluates VALUES, checks GUARDS and all rules of the bind phase, and prepares every instruction. Throws GuardError or Error.
+  // Evaluates VALUES, checks GUARDS and all rules of the bind phase, and prepares every instruction. Throws GuardError
+  // or Error.
   static std::shared_ptr<const Executable> bind(std::shared_ptr<const Program> program, std::span<const int64_t> slots);
 
   const Program& program() const { return *program_; }
@@ -47,9 +48,9 @@ class Executable {
   struct Slot {
     BufferKind kind;
     union {
-      uint32_t argument;      // INPUT, OUTPUT: position in the launch's buffers
-      int64_t offset;         // TEMP
-      const void* constant;   // CONSTANT
+      uint32_t argument;     // INPUT, OUTPUT: position in the launch's buffers
+      int64_t offset;        // TEMP
+      const void* constant;  // CONSTANT
     };
   };
 

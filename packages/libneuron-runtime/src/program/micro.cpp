@@ -14,7 +14,8 @@ bool is_reduce(Micro op) { return op >= Micro::REDUCE_SUM && op <= Micro::REDUCE
 
 class MicroValidator {
  public:
-  MicroValidator(const Program& program, size_t number, const schema::InstructionRecord& instruction, std::span<uint8_t> uses)
+  MicroValidator(const Program& program, size_t number, const schema::InstructionRecord& instruction,
+                 std::span<uint8_t> uses)
       : p_(program), n_(number), i_(instruction), uses_(uses) {}
 
   void run() {
@@ -28,7 +29,8 @@ class MicroValidator {
     const schema::MicroInfo* info = schema::find(m.op);
     if (!info) refuse(Rule::micro, "instruction %zu, micro %zu: unknown op %u", n_, k_, static_cast<unsigned>(m.op));
     if (!name_of(m.kind) || !(info->kinds >> static_cast<unsigned>(m.kind) & 1)) {
-      refuse(Rule::micro, "instruction %zu, micro %zu: kind %u is not legal for %s", n_, k_, static_cast<unsigned>(m.kind), info->name);
+      refuse(Rule::micro, "instruction %zu, micro %zu: kind %u is not legal for %s", n_, k_,
+             static_cast<unsigned>(m.kind), info->name);
     }
     place(m, info->name);
     fields(m, *info);
@@ -42,14 +44,18 @@ class MicroValidator {
         break;
       case Micro::STORE:
         pattern(m, info->name, m.dst);
-        if (stored_[m.dst]) refuse(Rule::micro_pattern, "instruction %zu, micro %zu: second STORE of pattern %u", n_, k_, m.dst);
+        if (stored_[m.dst])
+          refuse(Rule::micro_pattern, "instruction %zu, micro %zu: second STORE of pattern %u", n_, k_, m.dst);
         stored_[m.dst] = stored_any_ = true;
         uses_[m.dst] |= kWrites;
         read(m.a, m.kind, info->name);
         return;  // no result
-      case Micro::CONST: number(m); break;
+      case Micro::CONST:
+        number(m);
+        break;
       case Micro::RANDOM:
-        if (m.a > 3) refuse(Rule::micro_number, "instruction %zu, micro %zu: RANDOM word %u, expected 0 to 3", n_, k_, m.a);
+        if (m.a > 3)
+          refuse(Rule::micro_number, "instruction %zu, micro %zu: RANDOM word %u, expected 0 to 3", n_, k_, m.a);
         if (m.source != ImmSource::SCALAR) {
           refuse(Rule::micro_number, "instruction %zu, micro %zu: RANDOM takes its key from SCALAR only", n_, k_);
         }
@@ -58,13 +64,16 @@ class MicroValidator {
       case Micro::IOTA: {
         const bool inner = i_.opcode == Opcode::MATMUL && m.a + 1u == i_.rank;
         if (m.a >= i_.rank || inner) {
-          refuse(Rule::micro_number, "instruction %zu, micro %zu: IOTA along dimension %u of %u%s", n_, k_, m.a, i_.rank,
-                 inner ? ", which is K" : "");
+          refuse(Rule::micro_number, "instruction %zu, micro %zu: IOTA along dimension %u of %u%s", n_, k_, m.a,
+                 i_.rank, inner ? ", which is K" : "");
         }
         break;
       }
-      case Micro::ACC: break;
-      case Micro::CONVERT: read(m.a, m.from, info->name); break;
+      case Micro::ACC:
+        break;
+      case Micro::CONVERT:
+        read(m.a, m.from, info->name);
+        break;
       case Micro::SELECT:
         read(m.a, Kind::I32, info->name);
         read(m.b, m.kind, info->name);
@@ -82,7 +91,8 @@ class MicroValidator {
     const bool a_is_number = m.op == Micro::LOAD || m.op == Micro::IOTA || m.op == Micro::RANDOM;
     const bool has_imm = m.op == Micro::CONST || m.op == Micro::RANDOM;
     if (m.op == Micro::CONVERT ? !name_of(m.from) : m.from != Kind::F32) {
-      refuse(Rule::micro, "instruction %zu, micro %zu: `from` is %u in %s", n_, k_, static_cast<unsigned>(m.from), info.name);
+      refuse(Rule::micro, "instruction %zu, micro %zu: `from` is %u in %s", n_, k_, static_cast<unsigned>(m.from),
+             info.name);
     }
     if ((info.args < 1 && !a_is_number && m.a != 0) || (info.args < 2 && m.b != 0) || (info.args < 3 && m.c != 0) ||
         (!has_imm && (m.imm != 0 || m.source != ImmSource::LITERAL))) {
@@ -100,29 +110,32 @@ class MicroValidator {
     if (m.op == Micro::ACC) {
       if (i_.opcode != Opcode::MATMUL) refuse(Rule::tile, "instruction %zu, micro %zu: ACC outside a MATMUL", n_, k_);
       if (static_cast<uint32_t>(m.kind) != i_.params[1]) {
-        refuse(Rule::matmul, "instruction %zu, micro %zu: ACC of kind %s, but the product has another", n_, k_, name_of(m.kind));
+        refuse(Rule::matmul, "instruction %zu, micro %zu: ACC of kind %s, but the product has another", n_, k_,
+               name_of(m.kind));
       }
     }
   }
 
   void pattern(const schema::MicroRecord& m, const char* name, uint16_t index) const {
     if (index >= uses_.size() || index >= stored_.size()) {
-      refuse(Rule::micro_pattern, "instruction %zu, micro %zu: %s of pattern %u, but the instruction has %zu", n_, k_, name, index,
-             uses_.size());
+      refuse(Rule::micro_pattern, "instruction %zu, micro %zu: %s of pattern %u, but the instruction has %zu", n_, k_,
+             name, index, uses_.size());
     }
     if (i_.opcode == Opcode::MATMUL && index < 2) {
-      refuse(Rule::matmul, "instruction %zu, micro %zu: %s of pattern %u, which is an operand of the product", n_, k_, name, index);
+      refuse(Rule::matmul, "instruction %zu, micro %zu: %s of pattern %u, which is an operand of the product", n_, k_,
+             name, index);
     }
     const Dtype dtype = p_.patterns_of(i_)[index].dtype;
     if (kind_of(dtype) != m.kind) {
-      refuse(Rule::micro_pattern, "instruction %zu, micro %zu: %s as %s, but %s loads into %s", n_, k_, name, name_of(m.kind),
-             name_of(dtype), name_of(kind_of(dtype)));
+      refuse(Rule::micro_pattern, "instruction %zu, micro %zu: %s as %s, but %s loads into %s", n_, k_, name,
+             name_of(m.kind), name_of(dtype), name_of(kind_of(dtype)));
     }
   }
 
   void number(const schema::MicroRecord& m) const {
     if (!name_of(m.source)) {
-      refuse(Rule::micro_number, "instruction %zu, micro %zu: unknown source %u", n_, k_, static_cast<unsigned>(m.source));
+      refuse(Rule::micro_number, "instruction %zu, micro %zu: unknown source %u", n_, k_,
+             static_cast<unsigned>(m.source));
     }
     if (m.source == ImmSource::VALUE && m.imm >= p_.values().size()) {
       refuse(Rule::micro_number, "instruction %zu, micro %zu: value %llu, but there are %zu", n_, k_,
@@ -142,20 +155,22 @@ class MicroValidator {
 
   void read(uint16_t index, Kind kind, const char* name) const {
     if (index >= schema::kMaxMicro || !written_[index]) {
-      refuse(Rule::registers, "instruction %zu, micro %zu: %s reads register %u before it is written", n_, k_, name, index);
+      refuse(Rule::registers, "instruction %zu, micro %zu: %s reads register %u before it is written", n_, k_, name,
+             index);
     }
     if (kinds_[index] != kind) {
-      refuse(Rule::registers, "instruction %zu, micro %zu: %s reads register %u as %s, but it is %s", n_, k_, name, index, name_of(kind),
-             name_of(kinds_[index]));
+      refuse(Rule::registers, "instruction %zu, micro %zu: %s reads register %u as %s, but it is %s", n_, k_, name,
+             index, name_of(kind), name_of(kinds_[index]));
     }
   }
 
   void write(uint16_t index, Kind kind, const char* name) {
     if (index >= schema::kMaxMicro) {
-      refuse(Rule::registers, "instruction %zu, micro %zu: %s writes register %u, expected less than %d", n_, k_, name, index,
-             schema::kMaxMicro);
+      refuse(Rule::registers, "instruction %zu, micro %zu: %s writes register %u, expected less than %d", n_, k_, name,
+             index, schema::kMaxMicro);
     }
-    if (written_[index]) refuse(Rule::registers, "instruction %zu, micro %zu: %s writes register %u again", n_, k_, name, index);
+    if (written_[index])
+      refuse(Rule::registers, "instruction %zu, micro %zu: %s writes register %u again", n_, k_, name, index);
     written_[index] = true;
     kinds_[index] = kind;
   }
@@ -173,7 +188,8 @@ class MicroValidator {
 
 }  // namespace
 
-void validate_micro(const Program& program, size_t number, const schema::InstructionRecord& instruction, std::span<uint8_t> uses) {
+void validate_micro(const Program& program, size_t number, const schema::InstructionRecord& instruction,
+                    std::span<uint8_t> uses) {
   MicroValidator(program, number, instruction, uses).run();
 }
 

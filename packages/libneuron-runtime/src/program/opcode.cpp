@@ -11,8 +11,10 @@ void expect(Rule rule, size_t n, bool condition, const char* text) {
   if (!condition) refuse(rule, "instruction %zu: %s", n, text);
 }
 
-void gather(size_t n, const schema::InstructionRecord& i, std::span<const schema::PatternRecord> patterns, std::span<uint8_t> uses) {
-  expect(Rule::gather, n, patterns.size() == 5 && i.micro_count == 0, "GATHER and SCATTER have five patterns and no micro-operations");
+void gather(size_t n, const schema::InstructionRecord& i, std::span<const schema::PatternRecord> patterns,
+            std::span<uint8_t> uses) {
+  expect(Rule::gather, n, patterns.size() == 5 && i.micro_count == 0,
+         "GATHER and SCATTER have five patterns and no micro-operations");
   expect(Rule::gather, n, i.params[0] <= i.rank, "batch is larger than the rank");
   expect(Rule::gather, n, kind_of(patterns[1].dtype) != Kind::F32, "the indices are not integers");
   expect(Rule::gather, n, patterns[0].dtype == patterns[2].dtype, "patterns 0 and 2 have different dtypes");
@@ -34,7 +36,8 @@ void gather(size_t n, const schema::InstructionRecord& i, std::span<const schema
 }  // namespace
 
 uint32_t stride_count(const schema::InstructionRecord& instruction, size_t pattern) {
-  const bool table = (instruction.opcode == Opcode::GATHER || instruction.opcode == Opcode::SCATTER) && (pattern == 3 || pattern == 4);
+  const bool table =
+      (instruction.opcode == Opcode::GATHER || instruction.opcode == Opcode::SCATTER) && (pattern == 3 || pattern == 4);
   return table ? instruction.params[1] : instruction.rank;
 }
 
@@ -45,7 +48,9 @@ void validate_opcode(const Program& program, size_t n, const schema::Instruction
       const uint32_t reduced = i.params[1];
       expect(Rule::micro_pattern, n, i.micro_count > 0, "no STORE");
       switch (static_cast<TileMode>(i.params[0])) {
-        case TileMode::MAP: expect(Rule::tile, n, reduced == 0, "reduced dimensions in MAP mode"); break;
+        case TileMode::MAP:
+          expect(Rule::tile, n, reduced == 0, "reduced dimensions in MAP mode");
+          break;
         case TileMode::ROW:
           expect(Rule::tile, n, reduced >= 1 && reduced <= i.rank, "ROW mode reduces 1 to rank dimensions");
           break;
@@ -62,7 +67,8 @@ void validate_opcode(const Program& program, size_t n, const schema::Instruction
       expect(Rule::matmul, n, patterns.size() >= 2, "a MATMUL has at least two patterns");
       for (const size_t k : {0, 1}) {
         const bool floats = kind_of(patterns[k].dtype) == Kind::F32;
-        expect(Rule::matmul, n, floats == (kind == Kind::F32), "an operand's dtype does not fit the kind of the product");
+        expect(Rule::matmul, n, floats == (kind == Kind::F32),
+               "an operand's dtype does not fit the kind of the product");
         uses[k] |= kReads;
       }
       expect(Rule::micro_pattern, n, i.micro_count > 0, "no STORE");
@@ -74,11 +80,15 @@ void validate_opcode(const Program& program, size_t n, const schema::Instruction
       uses[1] = kWrites;
       break;
     case Opcode::GATHER:
-    case Opcode::SCATTER: gather(n, i, patterns, uses); break;
+    case Opcode::SCATTER:
+      gather(n, i, patterns, uses);
+      break;
     case Opcode::SCAN:
-      expect(Rule::scan, n, patterns.size() == 2 && i.micro_count == 0, "SCAN has two patterns and no micro-operations");
+      expect(Rule::scan, n, patterns.size() == 2 && i.micro_count == 0,
+             "SCAN has two patterns and no micro-operations");
       expect(Rule::scan, n, i.rank >= 1, "SCAN has rank at least 1");
-      expect(Rule::scan, n, kind_of(patterns[0].dtype) == kind_of(patterns[1].dtype), "the dtypes load into different kinds");
+      expect(Rule::scan, n, kind_of(patterns[0].dtype) == kind_of(patterns[1].dtype),
+             "the dtypes load into different kinds");
       expect(Rule::scan, n, static_cast<Combine>(i.params[0]) != Combine::SET, "SCAN cannot combine by SET");
       expect(Rule::scan, n, i.params[1] <= 1, "reverse is neither 0 nor 1");
       uses[0] = kReads;
@@ -89,10 +99,12 @@ void validate_opcode(const Program& program, size_t n, const schema::Instruction
       expect(Rule::micro_pattern, n, i.micro_count > 0, "no STORE");
       for (const schema::PatternRecord& pattern : patterns) {
         const BufferKind kind = program.buffers()[pattern.buffer].kind;
-        expect(Rule::tile_grain, n, kind == BufferKind::SBUF || kind == BufferKind::PSUM, "a pattern lies outside SBUF and PSUM");
+        expect(Rule::tile_grain, n, kind == BufferKind::SBUF || kind == BufferKind::PSUM,
+               "a pattern lies outside SBUF and PSUM");
       }
       break;
-    case Opcode::NATIVE: break;  // refused before
+    case Opcode::NATIVE:
+      break;  // refused before
   }
 }
 

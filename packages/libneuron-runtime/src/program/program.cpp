@@ -20,15 +20,23 @@ constexpr std::align_val_t kAlignment{schema::kSectionAlignment};
 // Record size of a section; 1 for bytes, 0 for no such section.
 size_t record_bytes(SectionKind kind) {
   switch (kind) {
-    case SectionKind::VALUES: return sizeof(schema::ValueRecord);
-    case SectionKind::GUARDS: return sizeof(schema::GuardRecord);
-    case SectionKind::BUFFERS: return sizeof(schema::BufferRecord);
-    case SectionKind::IO: return sizeof(schema::IoRecord);
-    case SectionKind::INSTRUCTIONS: return sizeof(schema::InstructionRecord);
-    case SectionKind::PATTERNS: return sizeof(schema::PatternRecord);
-    case SectionKind::MICRO: return sizeof(schema::MicroRecord);
+    case SectionKind::VALUES:
+      return sizeof(schema::ValueRecord);
+    case SectionKind::GUARDS:
+      return sizeof(schema::GuardRecord);
+    case SectionKind::BUFFERS:
+      return sizeof(schema::BufferRecord);
+    case SectionKind::IO:
+      return sizeof(schema::IoRecord);
+    case SectionKind::INSTRUCTIONS:
+      return sizeof(schema::InstructionRecord);
+    case SectionKind::PATTERNS:
+      return sizeof(schema::PatternRecord);
+    case SectionKind::MICRO:
+      return sizeof(schema::MicroRecord);
     case SectionKind::CONSTANTS:
-    case SectionKind::STRINGS: return 1;
+    case SectionKind::STRINGS:
+      return 1;
   }
   return 0;
 }
@@ -64,13 +72,13 @@ void Program::map(size_t size) {
     refuse(Rule::container, "the first 8 bytes are not the magic \"%s\"", schema::kMagic);
   }
   if (header_->version != schema::kVersion) {
-    throw Error(NRT_UNSUPPORTED_NEFF_VERSION, format("program: format version is %u, but this runtime reads version %u (rule %s)",
-                                                     header_->version, schema::kVersion,
-                                                     schema::kRuleIds[static_cast<size_t>(Rule::container)]));
+    throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
+                format("program: format version is %u, but this runtime reads version %u (rule %s)", header_->version,
+                       schema::kVersion, schema::kRuleIds[static_cast<size_t>(Rule::container)]));
   }
   if (header_->total_bytes != size) {
-    refuse(Rule::container, "total_bytes is %llu, but the program has %zu bytes", static_cast<unsigned long long>(header_->total_bytes),
-           size);
+    refuse(Rule::container, "total_bytes is %llu, but the program has %zu bytes",
+           static_cast<unsigned long long>(header_->total_bytes), size);
   }
   if (header_->reserved != 0) refuse(Rule::reserved, "header: reserved is %u, expected 0", header_->reserved);
 
@@ -94,8 +102,9 @@ void Program::map(size_t size) {
       refuse(Rule::sections, "section %zu: records of %s have %u bytes, expected %zu", n, name, row.record_bytes, unit);
     }
     if (row.offset % schema::kSectionAlignment != 0 || row.offset < table_end || row.offset > size) {
-      refuse(Rule::sections, "section %zu: %s begins at byte %llu, expected a multiple of %zu from %llu to %zu", n, name,
-             static_cast<unsigned long long>(row.offset), schema::kSectionAlignment, static_cast<unsigned long long>(table_end), size);
+      refuse(Rule::sections, "section %zu: %s begins at byte %llu, expected a multiple of %zu from %llu to %zu", n,
+             name, static_cast<unsigned long long>(row.offset), schema::kSectionAlignment,
+             static_cast<unsigned long long>(table_end), size);
     }
     if (row.count > (size - row.offset) / unit) {
       refuse(Rule::sections, "section %zu: %llu records of %s reach past the end of the program", n,
@@ -111,22 +120,40 @@ void Program::map(size_t size) {
     const size_t count = row.count;
     const auto view = [&]<typename T>(std::span<const T>& span) { span = {reinterpret_cast<const T*>(start), count}; };
     switch (row.kind) {
-      case SectionKind::VALUES: view(values_); break;
-      case SectionKind::GUARDS: view(guards_); break;
-      case SectionKind::BUFFERS: view(buffers_); break;
-      case SectionKind::IO: view(io_); break;
-      case SectionKind::INSTRUCTIONS: view(instructions_); break;
-      case SectionKind::PATTERNS: view(patterns_); break;
-      case SectionKind::MICRO: view(micro_); break;
-      case SectionKind::CONSTANTS: view(constants_); break;
-      case SectionKind::STRINGS: strings_ = {reinterpret_cast<const char*>(start), count}; break;
+      case SectionKind::VALUES:
+        view(values_);
+        break;
+      case SectionKind::GUARDS:
+        view(guards_);
+        break;
+      case SectionKind::BUFFERS:
+        view(buffers_);
+        break;
+      case SectionKind::IO:
+        view(io_);
+        break;
+      case SectionKind::INSTRUCTIONS:
+        view(instructions_);
+        break;
+      case SectionKind::PATTERNS:
+        view(patterns_);
+        break;
+      case SectionKind::MICRO:
+        view(micro_);
+        break;
+      case SectionKind::CONSTANTS:
+        view(constants_);
+        break;
+      case SectionKind::STRINGS:
+        strings_ = {reinterpret_cast<const char*>(start), count};
+        break;
     }
   }
   std::sort(ranges.begin(), ranges.end());
   for (size_t n = 1; n < ranges.size(); ++n) {
     if (ranges[n].first < ranges[n - 1].second) {
-      refuse(Rule::sections, "the sections at bytes %llu and %llu overlap", static_cast<unsigned long long>(ranges[n - 1].first),
-             static_cast<unsigned long long>(ranges[n].first));
+      refuse(Rule::sections, "the sections at bytes %llu and %llu overlap",
+             static_cast<unsigned long long>(ranges[n - 1].first), static_cast<unsigned long long>(ranges[n].first));
     }
   }
 }

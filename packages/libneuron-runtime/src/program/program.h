@@ -1,5 +1,5 @@
-// A loaded program: its bytes, checked once against every rule of the load phase (docs/reference/program.md), and views of its
-// records. Immutable afterwards, so it may be bound from several threads at once.
+// A loaded program: its bytes, checked once against every rule of the load phase (docs/reference/program.md), and views
+// of its records. Immutable afterwards, so it may be bound from several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ enum PatternUse : uint8_t {
 
 class Program {
  public:
-  // Copies the bytes, so that they may go away. Throws Error(NRT_INVALID), or NRT_UNSUPPORTED_NEFF_VERSION for another version.
+  // Copies the bytes, so that they may go away. Throws Error(NRT_INVALID), or NRT_UNSUPPORTED_NEFF_VERSION for another
+  // version.
   static std::shared_ptr<const Program> load(std::span<const std::byte> bytes);
 
   const schema::HeaderRecord& header() const { return *header_; }

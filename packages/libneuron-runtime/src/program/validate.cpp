@@ -32,8 +32,8 @@ class Validator {
 
   void text(const char* record, size_t n, const char* field, uint32_t offset) const {
     if (offset >= p_.strings_.size() || p_.strings_.find('\0', offset) == std::string_view::npos) {
-      refuse(Rule::names, "%s %zu: %s is %u, not a NUL-terminated text in STRINGS (%zu bytes)", record, n, field, offset,
-             p_.strings_.size());
+      refuse(Rule::names, "%s %zu: %s is %u, not a NUL-terminated text in STRINGS (%zu bytes)", record, n, field,
+             offset, p_.strings_.size());
     }
   }
 
@@ -44,10 +44,13 @@ class Validator {
       if (!name) refuse(Rule::values, "value %zu: unknown op %u", n, static_cast<unsigned>(v.op));
       const bool leaf = v.op == ValueOp::CONST || v.op == ValueOp::SLOT;
       const bool binary = !leaf && v.op != ValueOp::ALIGN;
-      if (!leaf && v.a >= n) refuse(Rule::values, "value %zu: operand a of %s is %u, expected an earlier value", n, name, v.a);
-      if (binary && v.b >= n) refuse(Rule::values, "value %zu: operand b of %s is %u, expected an earlier value", n, name, v.b);
+      if (!leaf && v.a >= n)
+        refuse(Rule::values, "value %zu: operand a of %s is %u, expected an earlier value", n, name, v.a);
+      if (binary && v.b >= n)
+        refuse(Rule::values, "value %zu: operand b of %s is %u, expected an earlier value", n, name, v.b);
       if (v.op == ValueOp::SLOT && (v.imm < 0 || v.imm >= static_cast<int64_t>(p_.header().slot_count))) {
-        refuse(Rule::values, "value %zu: slot %lld, but slot_count is %u", n, static_cast<long long>(v.imm), p_.header().slot_count);
+        refuse(Rule::values, "value %zu: slot %lld, but slot_count is %u", n, static_cast<long long>(v.imm),
+               p_.header().slot_count);
       }
       if (v.op == ValueOp::ALIGN && v.imm < 1) {
         refuse(Rule::values, "value %zu: ALIGN to %lld, expected at least 1", n, static_cast<long long>(v.imm));
@@ -57,7 +60,8 @@ class Validator {
       }
     }
     if (p_.header().scratch_bytes >= p_.values_.size()) {
-      refuse(Rule::values, "header: scratch_bytes is %u, but there are %zu values", p_.header().scratch_bytes, p_.values_.size());
+      refuse(Rule::values, "header: scratch_bytes is %u, but there are %zu values", p_.header().scratch_bytes,
+             p_.values_.size());
     }
   }
 
@@ -82,7 +86,8 @@ class Validator {
       if (b.kind != BufferKind::TEMP && b.kind != BufferKind::CONSTANT) {
         const schema::ValueRecord& offset = p_.values_[b.offset];
         if (offset.op != ValueOp::CONST || offset.imm != 0) {
-          refuse(Rule::buffers, "buffer %zu: the offset of an %s is value %u, expected a CONST 0", n, name_of(b.kind), b.offset);
+          refuse(Rule::buffers, "buffer %zu: the offset of an %s is value %u, expected a CONST 0", n, name_of(b.kind),
+                 b.offset);
         }
       }
       if (b.kind != BufferKind::INPUT && b.kind != BufferKind::OUTPUT && b.index != 0) {
@@ -91,7 +96,8 @@ class Validator {
     }
     for (const BufferKind kind : {BufferKind::SBUF, BufferKind::PSUM}) {
       if (count[static_cast<size_t>(kind)] > 1) {
-        refuse(Rule::buffers, "%zu buffers are %s, expected at most one", count[static_cast<size_t>(kind)], name_of(kind));
+        refuse(Rule::buffers, "%zu buffers are %s, expected at most one", count[static_cast<size_t>(kind)],
+               name_of(kind));
       }
     }
     p_.input_count_ = static_cast<uint32_t>(count[static_cast<size_t>(BufferKind::INPUT)]);
@@ -102,9 +108,11 @@ class Validator {
       if (b.kind != BufferKind::INPUT && b.kind != BufferKind::OUTPUT) continue;
       std::vector<bool>& taken = b.kind == BufferKind::INPUT ? inputs : outputs;
       if (b.index >= taken.size()) {
-        refuse(Rule::buffers, "buffer %zu: %s %u, but there are %zu of them", n, name_of(b.kind), b.index, taken.size());
+        refuse(Rule::buffers, "buffer %zu: %s %u, but there are %zu of them", n, name_of(b.kind), b.index,
+               taken.size());
       }
-      if (taken[b.index]) refuse(Rule::buffers, "buffer %zu: %s %u is taken by an earlier buffer", n, name_of(b.kind), b.index);
+      if (taken[b.index])
+        refuse(Rule::buffers, "buffer %zu: %s %u is taken by an earlier buffer", n, name_of(b.kind), b.index);
       taken[b.index] = true;
     }
   }
@@ -112,8 +120,8 @@ class Validator {
   void io() {
     const size_t expected = size_t{p_.input_count_} + p_.output_count_;
     if (p_.io_.size() != expected) {
-      refuse(Rule::io, "IO has %zu records, expected %zu (%u inputs and %u outputs)", p_.io_.size(), expected, p_.input_count_,
-             p_.output_count_);
+      refuse(Rule::io, "IO has %zu records, expected %zu (%u inputs and %u outputs)", p_.io_.size(), expected,
+             p_.input_count_, p_.output_count_);
     }
     std::unordered_set<std::string_view> inputs, outputs;
     aliased_.assign(p_.input_count_, false);
@@ -122,15 +130,17 @@ class Validator {
       const bool input = n < p_.input_count_;
       const uint32_t index = static_cast<uint32_t>(input ? n : n - p_.input_count_);
       const BufferKind kind = input ? BufferKind::INPUT : BufferKind::OUTPUT;
-      if (io.buffer >= p_.buffers_.size() || p_.buffers_[io.buffer].kind != kind || p_.buffers_[io.buffer].index != index) {
+      if (io.buffer >= p_.buffers_.size() || p_.buffers_[io.buffer].kind != kind ||
+          p_.buffers_[io.buffer].index != index) {
         refuse(Rule::io, "io %zu: buffer is %u, expected the buffer of %s %u", n, io.buffer, name_of(kind), index);
       }
       text("io", n, "name", io.name);
       const std::string_view name = p_.text(io.name);
-      const bool printable = std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127 && c != '/'; });
+      const bool printable =
+          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127 && c != '/'; });
       if (name.empty() || name.size() > 255 || !printable) {
-        refuse(Rule::names, "io %zu: the name has %zu characters%s, expected 1 to 255 printable ones without '/'", n, name.size(),
-               printable ? "" : ", some illegal");
+        refuse(Rule::names, "io %zu: the name has %zu characters%s, expected 1 to 255 printable ones without '/'", n,
+               name.size(), printable ? "" : ", some illegal");
       }
       if (!(input ? inputs : outputs).insert(name).second) {
         refuse(Rule::names, "io %zu: the name \"%.64s\" is taken by an earlier %s", n, name.data(), name_of(kind));
@@ -144,14 +154,16 @@ class Validator {
         if (aliased_[io.alias]) refuse(Rule::io, "io %zu: input %u is aliased by an earlier output", n, io.alias);
         aliased_[io.alias] = true;
       }
-      if (io.rank > schema::kMaxDims) refuse(Rule::io, "io %zu: rank is %u, expected at most %d", n, io.rank, schema::kMaxDims);
+      if (io.rank > schema::kMaxDims)
+        refuse(Rule::io, "io %zu: rank is %u, expected at most %d", n, io.rank, schema::kMaxDims);
       indices(Rule::io, "io", n, "dims", io.dims, io.rank);
       if (io.reserved[0] | io.reserved[1] | io.reserved[2]) refuse(Rule::reserved, "io %zu: reserved is not 0", n);
     }
   }
 
   // The first `count` of a record's 8 indices are values, the others NONE.
-  void indices(Rule rule, const char* record, size_t n, const char* field, const uint32_t (&list)[8], uint32_t count) const {
+  void indices(Rule rule, const char* record, size_t n, const char* field, const uint32_t (&list)[8],
+               uint32_t count) const {
     for (uint32_t d = 0; d < 8; ++d) {
       if (d < count ? list[d] >= p_.values_.size() : list[d] != kNone) {
         refuse(d < count ? rule : Rule::reserved, "%s %zu: %s[%u] is %u, expected %s", record, n, field, d, list[d],
@@ -167,15 +179,16 @@ class Validator {
       const schema::InstructionRecord& i = p_.instructions_[n];
       head(n, i);
       if (i.pattern_first != pattern_next || i.pattern_count > p_.patterns_.size() - pattern_next) {
-        refuse(Rule::ranges, "instruction %zu: patterns %u and %u more, expected them to begin at %llu of %zu", n, i.pattern_first,
-               i.pattern_count, static_cast<unsigned long long>(pattern_next), p_.patterns_.size());
+        refuse(Rule::ranges, "instruction %zu: patterns %u and %u more, expected them to begin at %llu of %zu", n,
+               i.pattern_first, i.pattern_count, static_cast<unsigned long long>(pattern_next), p_.patterns_.size());
       }
       if (i.micro_first != micro_next || i.micro_count > p_.micro_.size() - micro_next) {
-        refuse(Rule::ranges, "instruction %zu: micro-operations %u and %u more, expected them to begin at %llu of %zu", n, i.micro_first,
-               i.micro_count, static_cast<unsigned long long>(micro_next), p_.micro_.size());
+        refuse(Rule::ranges, "instruction %zu: micro-operations %u and %u more, expected them to begin at %llu of %zu",
+               n, i.micro_first, i.micro_count, static_cast<unsigned long long>(micro_next), p_.micro_.size());
       }
       if (i.micro_count > schema::kMaxMicro) {
-        refuse(Rule::ranges, "instruction %zu: %u micro-operations, expected at most %d", n, i.micro_count, schema::kMaxMicro);
+        refuse(Rule::ranges, "instruction %zu: %u micro-operations, expected at most %d", n, i.micro_count,
+               schema::kMaxMicro);
       }
       pattern_next += i.pattern_count;
       micro_next += i.micro_count;
@@ -187,8 +200,8 @@ class Validator {
       writes(n, i, uses);
     }
     if (pattern_next != p_.patterns_.size()) {
-      refuse(Rule::ranges, "the instructions own %llu patterns, but there are %zu", static_cast<unsigned long long>(pattern_next),
-             p_.patterns_.size());
+      refuse(Rule::ranges, "the instructions own %llu patterns, but there are %zu",
+             static_cast<unsigned long long>(pattern_next), p_.patterns_.size());
     }
     if (micro_next != p_.micro_.size()) {
       refuse(Rule::ranges, "the instructions own %llu micro-operations, but there are %zu",
@@ -197,11 +210,13 @@ class Validator {
   }
 
   void head(size_t n, const schema::InstructionRecord& i) const {
-    if (!name_of(i.opcode)) refuse(Rule::instruction, "instruction %zu: unknown opcode %u", n, static_cast<unsigned>(i.opcode));
+    if (!name_of(i.opcode))
+      refuse(Rule::instruction, "instruction %zu: unknown opcode %u", n, static_cast<unsigned>(i.opcode));
     if (i.opcode == Opcode::NATIVE) {
       refuse(Rule::instruction, "instruction %zu: NATIVE is host machine code, which this runtime never runs", n);
     }
-    if (!name_of(i.engine)) refuse(Rule::instruction, "instruction %zu: unknown engine %u", n, static_cast<unsigned>(i.engine));
+    if (!name_of(i.engine))
+      refuse(Rule::instruction, "instruction %zu: unknown engine %u", n, static_cast<unsigned>(i.engine));
     if (i.flags != 0) refuse(Rule::instruction, "instruction %zu: flags are %u, expected 0", n, i.flags);
     if (i.rank > schema::kMaxDims) {
       refuse(Rule::instruction, "instruction %zu: rank is %u, expected at most %d", n, i.rank, schema::kMaxDims);
@@ -218,12 +233,24 @@ class Validator {
       const uint32_t number = i.params[k];
       bool legal = true;
       switch (param.type) {
-        case schema::ParamType::NUMBER: legal = param.name || number == 0; break;
-        case schema::ParamType::VALUE: legal = number < p_.values_.size(); break;
-        case schema::ParamType::TILE_MODE: legal = name_of(static_cast<TileMode>(number)); break;
-        case schema::ParamType::KIND: legal = number <= 0xFFFF && name_of(static_cast<Kind>(number)); break;
-        case schema::ParamType::INDEX_MODE: legal = name_of(static_cast<IndexMode>(number)); break;
-        case schema::ParamType::COMBINE: legal = name_of(static_cast<Combine>(number)); break;
+        case schema::ParamType::NUMBER:
+          legal = param.name || number == 0;
+          break;
+        case schema::ParamType::VALUE:
+          legal = number < p_.values_.size();
+          break;
+        case schema::ParamType::TILE_MODE:
+          legal = name_of(static_cast<TileMode>(number));
+          break;
+        case schema::ParamType::KIND:
+          legal = number <= 0xFFFF && name_of(static_cast<Kind>(number));
+          break;
+        case schema::ParamType::INDEX_MODE:
+          legal = name_of(static_cast<IndexMode>(number));
+          break;
+        case schema::ParamType::COMBINE:
+          legal = name_of(static_cast<Combine>(number));
+          break;
       }
       if (!legal) {
         refuse(Rule::params, "instruction %zu: params[%zu] (%s of %s) is %u, which is out of range", n, k,
@@ -237,13 +264,15 @@ class Validator {
       const size_t number = i.pattern_first + k;
       const schema::PatternRecord& pattern = p_.patterns_[number];
       if (pattern.buffer >= p_.buffers_.size()) {
-        refuse(Rule::pattern, "pattern %zu: buffer is %u, but there are %zu", number, pattern.buffer, p_.buffers_.size());
+        refuse(Rule::pattern, "pattern %zu: buffer is %u, but there are %zu", number, pattern.buffer,
+               p_.buffers_.size());
       }
       if (!schema::find(pattern.dtype)) {
         refuse(Rule::pattern, "pattern %zu: unknown dtype %u", number, static_cast<unsigned>(pattern.dtype));
       }
       value(Rule::pattern, "pattern", number, "offset", pattern.offset);
-      if (pattern.flags & ~1u) refuse(Rule::pattern, "pattern %zu: flags are %u, expected 0 or 1", number, pattern.flags);
+      if (pattern.flags & ~1u)
+        refuse(Rule::pattern, "pattern %zu: flags are %u, expected 0 or 1", number, pattern.flags);
       const uint32_t strides = stride_count(i, k);
       if (strides > schema::kMaxDims) {
         refuse(Rule::gather, "instruction %zu: %u components, expected at most %d", n, strides, schema::kMaxDims);
@@ -260,7 +289,8 @@ class Validator {
         refuse(Rule::read_only, "instruction %zu: pattern %zu writes a CONSTANT buffer", n, k);
       }
       if (buffer.kind == BufferKind::INPUT && !aliased_[buffer.index]) {
-        refuse(Rule::read_only, "instruction %zu: pattern %zu writes input %u, which no output aliases", n, k, buffer.index);
+        refuse(Rule::read_only, "instruction %zu: pattern %zu writes input %u, which no output aliases", n, k,
+               buffer.index);
       }
     }
   }

@@ -45,7 +45,8 @@ auto neff_errors(Body&& body) {
 class View {
  public:
   View(const py::handle& object, bool writable) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) throw py::error_already_set();
+    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0)
+      throw py::error_already_set();
   }
   ~View() { PyBuffer_Release(&view_); }
   View(const View&) = delete;
@@ -59,7 +60,9 @@ class View {
   Py_buffer view_{};
 };
 
-py::bytes to_bytes(std::span<const std::byte> bytes) { return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
+py::bytes to_bytes(std::span<const std::byte> bytes) {
+  return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
 
 py::bytes pack(const py::object& program, const std::string& name, const py::dict& members) {
   const View view(program, false);
@@ -92,7 +95,8 @@ py::tuple unpack(const py::object& file) {
     header["feature_bits"] = h.feature_bits;
     header["lnc_size"] = h.lnc_size;
     py::list members;
-    for (const neuron::NeffMember& member : neff.members()) members.append(py::make_tuple(py::bytes(member.name), to_bytes(member.bytes)));
+    for (const neuron::NeffMember& member : neff.members())
+      members.append(py::make_tuple(py::bytes(member.name), to_bytes(member.bytes)));
     return py::make_tuple(header, members);
   });
 }
@@ -150,9 +154,10 @@ class Executable {
     for (size_t n = 0; n < views.size(); ++n) {
       if (views[n]->size() < io_[n].nbytes) {
         const bool input = n < counts_.inputs;
-        raise("NeuronError", NRT_INVALID, neuron::format("%s %zu has %zu bytes, but the program needs %llu", input ? "input" : "output",
-                                                         input ? n : n - counts_.inputs, views[n]->size(),
-                                                         static_cast<unsigned long long>(io_[n].nbytes)));
+        raise("NeuronError", NRT_INVALID,
+              neuron::format("%s %zu has %zu bytes, but the program needs %llu", input ? "input" : "output",
+                             input ? n : n - counts_.inputs, views[n]->size(),
+                             static_cast<unsigned long long>(io_[n].nbytes)));
       }
     }
     const py::gil_scoped_release release;
@@ -161,7 +166,8 @@ class Executable {
 
  private:
   static void expect(const char* what, size_t got, size_t expected) {
-    if (got != expected) raise("NeuronError", NRT_INVALID, neuron::format("%zu %s are given, expected %zu", got, what, expected));
+    if (got != expected)
+      raise("NeuronError", NRT_INVALID, neuron::format("%zu %s are given, expected %zu", got, what, expected));
   }
 
   // 8 bytes: a double's bits, or an integer modulo 2^64.
@@ -190,7 +196,8 @@ class Executable {
         addresses.push_back(addresses[static_cast<size_t>(alias)]);
         continue;
       }
-      // Outputs begin with what the caller's buffer holds, since a program may leave gaps of a strided result untouched.
+      // Outputs begin with what the caller's buffer holds, since a program may leave gaps of a strided result
+      // untouched.
       void* address = nullptr;
       failed(nrtx_memory_allocate(core_, io_[n].nbytes, &address));
       memory.emplace_back(address);
@@ -198,7 +205,8 @@ class Executable {
       failed(nrtx_copy_from_host(address, views[n]->data(), io_[n].nbytes));
     }
     failed(nrtx_execute(executable_.get(), core_, addresses.data(), scalars.data()));
-    for (size_t n = counts_.inputs; n < views.size(); ++n) failed(nrtx_copy_to_host(views[n]->data(), addresses[n], io_[n].nbytes));
+    for (size_t n = counts_.inputs; n < views.size(); ++n)
+      failed(nrtx_copy_to_host(views[n]->data(), addresses[n], io_[n].nbytes));
   }
 
   struct Free {
@@ -225,7 +233,8 @@ class Model {
   }
 
   py::object counts() const {
-    return py::module_::import("libneuron_runtime._io").attr("Counts")(counts_.inputs, counts_.outputs, counts_.slots, counts_.scalars);
+    return py::module_::import("libneuron_runtime._io")
+        .attr("Counts")(counts_.inputs, counts_.outputs, counts_.slots, counts_.scalars);
   }
 
   std::unique_ptr<Executable> bind(const std::vector<int64_t>& slots) const {
@@ -249,17 +258,20 @@ PYBIND11_MODULE(_rt, m) {
   m.def("pack", &pack, py::arg("program"), py::arg("name"), py::arg("members"));
   m.def("unpack", &unpack, py::arg("neff"));
   m.def("verify", &verify, py::arg("neff"));
-  m.def("set_threads", [](int threads) { check(nrtx_set_threads(threads)); }, py::arg("threads"),
-        "Threads that one launch may use, at least 1. Results do not depend on it.");
+  m.def(
+      "set_threads", [](int threads) { check(nrtx_set_threads(threads)); }, py::arg("threads"),
+      "Threads that one launch may use, at least 1. Results do not depend on it.");
   m.def("get_threads", &nrtx_get_threads);
 
   py::class_<Executable>(m, "Executable", "A program with its slots filled in. Made by Model.bind.")
       .def_property_readonly("io", &Executable::io, "Io of each input, then of each output.")
       .def("run", &Executable::run, py::arg("inputs"), py::arg("outputs"), py::arg("scalars") = py::list(),
            "Copies contiguous host buffers to the device, launches, and copies the outputs back.\n\n"
-           "A float scalar is passed as a double, an int modulo 2**64. An output that is the very buffer of the input it aliases shares its\n"
+           "A float scalar is passed as a double, an int modulo 2**64. An output that is the very buffer of the input "
+           "it aliases shares its\n"
            "device memory. Raises NeuronError.");
-  py::class_<Model>(m, "Model", "A NEFF loaded on a core. Raises NeffError for a bad file, NeuronError for anything else.")
+  py::class_<Model>(m, "Model",
+                    "A NEFF loaded on a core. Raises NeffError for a bad file, NeuronError for anything else.")
       .def(py::init<const py::object&, int>(), py::arg("neff"), py::arg("core") = 0)
       .def_property_readonly("counts", &Model::counts, "Counts(inputs, outputs, slots, scalars)")
       .def("bind", &Model::bind, py::arg("slots") = std::vector<int64_t>(),

@@ -38,7 +38,8 @@ struct Loaded : Initialised {
   nrt_model_t* model = nullptr;
 };
 
-nrt_tensor_t* tensor(size_t size, const char* name = nullptr, nrt_tensor_placement_t placement = NRT_TENSOR_PLACEMENT_DEVICE) {
+nrt_tensor_t* tensor(size_t size, const char* name = nullptr,
+                     nrt_tensor_placement_t placement = NRT_TENSOR_PLACEMENT_DEVICE) {
   nrt_tensor_t* result = nullptr;
   REQUIRE(nrt_tensor_allocate(placement, 0, size, name, &result) == NRT_SUCCESS);
   return result;
@@ -57,7 +58,9 @@ TEST_CASE("calls before nrt_init and after nrt_close say so; queries work at any
   CHECK(nrt_get_visible_nc_count(&count) == NRT_SUCCESS);
   CHECK(count == 2);
   CHECK(nrt_get_version(&version, sizeof(version)) == NRT_SUCCESS);
-  CHECK(std::to_string(version.rt_major) + "." + std::to_string(version.rt_minor) + "." + std::to_string(version.rt_patch) == version.rt_detail);
+  CHECK(std::to_string(version.rt_major) + "." + std::to_string(version.rt_minor) + "." +
+            std::to_string(version.rt_patch) ==
+        version.rt_detail);
   CHECK(nrt_load(file.data(), file.size(), 0, 1, &model) == NRT_UNINITIALIZED);
   CHECK(says("nrt_init was not called"));
   CHECK(nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 4, "x", &t) == NRT_UNINITIALIZED);

@@ -62,7 +62,8 @@ TEST_CASE("allocations are aligned, disjoint, writable and counted") {
       auto* address = static_cast<std::byte*>(arena.allocate(size));
       REQUIRE(reinterpret_cast<uintptr_t>(address) % 64 == 0);
       REQUIRE(arena.stats().allocated >= allocated + size);
-      const uint64_t taken = arena.stats().allocated - allocated;  // more than the rounded size when a larger class helps out
+      const uint64_t taken =
+          arena.stats().allocated - allocated;  // more than the rounded size when a larger class helps out
       const auto mark = static_cast<std::byte>(n);
       std::memset(address, static_cast<int>(mark), size);
       pieces.push_back({address, size, taken, mark});
@@ -147,7 +148,8 @@ TEST_CASE("the limit holds, and what is cached is given up before an allocation 
   void* large = arena.allocate(kLimit / 2);               // no free run is long enough, so they move
   CHECK(arena.stats().reserved == kLimit);
   std::memset(large, 1, kLimit / 2);
-  CHECK(message_of([&] { arena.allocate(kLimit + 1); }, NRT_RESOURCE).find("67108865 bytes were asked for") != std::string::npos);
+  CHECK(message_of([&] { arena.allocate(kLimit + 1); }, NRT_RESOURCE).find("67108865 bytes were asked for") !=
+        std::string::npos);
   CHECK(message_of([&] { arena.allocate(~size_t{0} - 100); }, NRT_RESOURCE).find("exhausted") != std::string::npos);
 }
 
@@ -171,7 +173,9 @@ TEST_CASE("wrong frees are refused") {
   auto* large = static_cast<std::byte*>(arena.allocate(size_t{5} << 20));
   int local = 0;
   CHECK_FALSE(arena.free(&local));
-  const auto refused = [&](void* address) { return message_of([&] { arena.free(address); }, NRT_INVALID).find("not the start") != std::string::npos; };
+  const auto refused = [&](void* address) {
+    return message_of([&] { arena.free(address); }, NRT_INVALID).find("not the start") != std::string::npos;
+  };
   CHECK(refused(small + 64));
   CHECK(refused(small + 1));
   CHECK(refused(large + Arena::kBlock));

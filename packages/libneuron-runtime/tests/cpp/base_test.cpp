@@ -41,7 +41,8 @@ std::string message_of(auto&& body) {
 TEST_CASE("MD5 gives the RFC's digests") {
   CHECK(md5("") == "d41d8cd98f00b204e9800998ecf8427e");
   CHECK(md5("abc") == "900150983cd24fb0d6963f7d28e17f72");
-  CHECK(md5("12345678901234567890123456789012345678901234567890123456789012345678901234567890") == "57edf4a22be3c955ac49da2e2107b67a");
+  CHECK(md5("12345678901234567890123456789012345678901234567890123456789012345678901234567890") ==
+        "57edf4a22be3c955ac49da2e2107b67a");
   CHECK(md5(std::string(56, 'a')) == "3b0c8ac703f828b04c6c197006d17218");  // padding fills a block of its own
   CHECK(md5(std::string(64, 'a')) == "014842d480b571495a4a0363793f7367");
 }
@@ -75,7 +76,8 @@ TEST_CASE("integers and flags of the environment") {
   CHECK(environment_integer(name, 0, 9) == 7);
   for (const char* bad : {"10", "-1", "7x", "x", "99999999999999999999"}) {
     setenv(name, bad, 1);
-    CHECK(message_of([&] { environment_integer(name, 0, 9); }).find("expected an integer from 0 to 9") != std::string::npos);
+    CHECK(message_of([&] { environment_integer(name, 0, 9); }).find("expected an integer from 0 to 9") !=
+          std::string::npos);
   }
   setenv(name, "Off", 1);
   CHECK_FALSE(environment_flag(name, true));

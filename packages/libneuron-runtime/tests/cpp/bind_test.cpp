@@ -48,9 +48,11 @@ std::string bind_refusal(const ProgramBuilder& p, std::vector<int64_t> slots = {
 ProgramBuilder window_program() {
   ProgramBuilder p;
   p.scratch = p.number(0);
-  const uint32_t nbytes = p.slot(0), rows = p.slot(1), columns = p.slot(2), offset = p.slot(3), s0 = p.slot(4), s1 = p.slot(5);
+  const uint32_t nbytes = p.slot(0), rows = p.slot(1), columns = p.slot(2), offset = p.slot(3), s0 = p.slot(4),
+                 s1 = p.slot(5);
   const uint32_t one = p.number(1);
-  const uint32_t total = p.value(ValueOp::MUL, p.value(ValueOp::MAX, p.value(ValueOp::MUL, rows, columns, 0), p.number(0), 0), p.number(4), 0);
+  const uint32_t total = p.value(
+      ValueOp::MUL, p.value(ValueOp::MAX, p.value(ValueOp::MUL, rows, columns, 0), p.number(0), 0), p.number(4), 0);
   const uint32_t x = p.argument(BufferKind::INPUT, "x", Dtype::FP32, {}, nbytes);
   const uint32_t y = p.argument(BufferKind::OUTPUT, "y", Dtype::FP32, {}, total);
   p.instruction(Opcode::TILE, {rows, columns});
@@ -86,7 +88,9 @@ TEST_CASE("values: arithmetic") {
 }
 
 TEST_CASE("values: overflow and division by 0 are errors") {
-  const auto refused = [](const Outcome& outcome) { return outcome.refusal.find("overflows or divides by 0 (rule B2)") != std::string::npos; };
+  const auto refused = [](const Outcome& outcome) {
+    return outcome.refusal.find("overflows or divides by 0 (rule B2)") != std::string::npos;
+  };
   CHECK(refused(evaluate_one(ValueOp::ADD, kMax, 1)));
   CHECK(refused(evaluate_one(ValueOp::SUB, kMin, 1)));
   CHECK(refused(evaluate_one(ValueOp::MUL, kMax, 2)));
@@ -120,12 +124,12 @@ TEST_CASE("guards: the number of the first broken one is known") {
 TEST_CASE("windows inside their buffers are accepted") {
   const ProgramBuilder p = window_program();
   CHECK(bind_refusal(p, {24, 2, 3, 0, 3, 1}) == "accepted");
-  CHECK(bind_refusal(p, {24, 2, 3, 5, -3, -1}) == "accepted");                  // backwards from the end
-  CHECK(bind_refusal(p, {24, 2, 3, 3, -3, 1}) == "accepted");                   // one dimension backwards
-  CHECK(bind_refusal(p, {4, 2, 3, 0, 0, 0}) == "accepted");                     // one element, read six times
-  CHECK(bind_refusal(p, {0, 0, 3, 0, 3, 1}) == "accepted");                     // nothing
-  CHECK(bind_refusal(p, {0, 2, 0, 1000, 3, 1}) == "accepted");                  // nothing, wherever it begins
-  CHECK(bind_refusal(p, {kMax, 1, 1, 0, kMax, kMax}) == "accepted");            // strides along single elements do not matter
+  CHECK(bind_refusal(p, {24, 2, 3, 5, -3, -1}) == "accepted");        // backwards from the end
+  CHECK(bind_refusal(p, {24, 2, 3, 3, -3, 1}) == "accepted");         // one dimension backwards
+  CHECK(bind_refusal(p, {4, 2, 3, 0, 0, 0}) == "accepted");           // one element, read six times
+  CHECK(bind_refusal(p, {0, 0, 3, 0, 3, 1}) == "accepted");           // nothing
+  CHECK(bind_refusal(p, {0, 2, 0, 1000, 3, 1}) == "accepted");        // nothing, wherever it begins
+  CHECK(bind_refusal(p, {kMax, 1, 1, 0, kMax, kMax}) == "accepted");  // strides along single elements do not matter
 }
 
 TEST_CASE("windows that leave their buffers are refused") {
@@ -163,7 +167,8 @@ TEST_CASE("a reduction over nothing still writes its rows inside the output") {
   };
   CHECK(bind_refusal(program(12, 1)).find("reaches elements 0 to 3 of buffer 1") != std::string::npos);
   // A load that does not move along the reduced dimension happens once a row, and its window counts.
-  CHECK(bind_refusal(program(16, 0)).find("reaches elements 0 to 0 of buffer 0, which has 0 bytes") != std::string::npos);
+  CHECK(bind_refusal(program(16, 0)).find("reaches elements 0 to 0 of buffer 0, which has 0 bytes") !=
+        std::string::npos);
 }
 
 TEST_CASE("a bound program knows its signature") {

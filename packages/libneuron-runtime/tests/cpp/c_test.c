@@ -27,24 +27,24 @@ _Static_assert(sizeof(nrt_vnc_memory_stats_t) == 16, "nrt_vnc_memory_stats_t");
 _Static_assert(sizeof(nrt_model_info_t) == 4, "nrt_model_info_t");
 _Static_assert(NRT_DTYPE_FLOAT32 == 0xA && NRT_DTYPE_INT64 == 0xC && NRT_DTYPE_FP8_E5 == 0xF, "nrt_dtype_t");
 
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
       fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, nrtx_last_error()); \
-      exit(1);                                                                       \
-    }                                                                                \
+      exit(1);                                                                               \
+    }                                                                                        \
   } while (0)
 
 int main(void) {
   CHECK(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "") == NRT_SUCCESS);
-  nrt_tensor_t *tensor = NULL;
+  nrt_tensor_t* tensor = NULL;
   CHECK(nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 16, "tensor", &tensor) == NRT_SUCCESS);
   char text[16] = {0};
   CHECK(nrt_tensor_write(tensor, "through the HBM", 0, 16) == NRT_SUCCESS);
   CHECK(nrt_tensor_read(tensor, text, 0, 16) == NRT_SUCCESS);
   CHECK(strcmp(text, "through the HBM") == 0);
   nrt_tensor_free(&tensor);
-  nrt_model_t *model = NULL;
+  nrt_model_t* model = NULL;
   CHECK(nrt_load("no NEFF", 7, -1, -1, &model) == NRT_INVALID);
   CHECK(strstr(nrtx_last_error(), "too few") != NULL);
   nrt_close();

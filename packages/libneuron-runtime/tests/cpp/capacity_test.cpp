@@ -74,7 +74,8 @@ TEST_CASE("capacity is the smaller of the modelled one and a share of the free m
   setenv("NEURON_SIM_HBM_BYTES", "123456", 1);
   CHECK(core_capacity(10 * kGiB, 2) == 123456);
   setenv("NEURON_SIM_HBM_BYTES", "lots", 1);
-  CHECK_THROWS_WITH_AS(core_capacity(kGiB, 1), "NEURON_SIM_HBM_BYTES=\"lots\": expected an integer from 0 to 137438953472", Error);
+  CHECK_THROWS_WITH_AS(core_capacity(kGiB, 1),
+                       "NEURON_SIM_HBM_BYTES=\"lots\": expected an integer from 0 to 137438953472", Error);
   unsetenv("NEURON_SIM_HBM_BYTES");
 }
 

@@ -1,5 +1,5 @@
-// What every device must do. NEURON_TEST_DEVICE chooses one; without it the simulator is held to everything, and the null device to
-// refusing everything.
+// What every device must do. NEURON_TEST_DEVICE chooses one; without it the simulator is held to everything, and the
+// null device to refusing everything.
 #include "device/device.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,8 @@ namespace neuron::test {
 namespace {
 
 struct Fixture {
-  std::unique_ptr<Device> device = make_device(std::getenv("NEURON_TEST_DEVICE") ? std::getenv("NEURON_TEST_DEVICE") : "sim");
+  std::unique_ptr<Device> device =
+      make_device(std::getenv("NEURON_TEST_DEVICE") ? std::getenv("NEURON_TEST_DEVICE") : "sim");
   Core& core = device->open(0, 1);
 };
 

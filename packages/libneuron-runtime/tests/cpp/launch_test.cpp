@@ -42,7 +42,8 @@ sigjmp_buf landing;
 
 // Whether reading the address is a memory fault.
 bool faults(const volatile char* address) {
-  struct sigaction action{}, old{};
+  struct sigaction action {
+  }, old{};
   action.sa_handler = [](int) { siglongjmp(landing, 1); };
   sigaction(SIGSEGV, &action, &old);
   bool faulted = true;

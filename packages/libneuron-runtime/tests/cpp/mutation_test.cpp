@@ -1,5 +1,6 @@
-// No program and no file crashes the runtime: seeded random mutations of valid ones are loaded, bound and run on buffers of exactly the
-// size that they state. Meant for AddressSanitizer, which turns every stray access into a failure.
+// No program and no file crashes the runtime: seeded random mutations of valid ones are loaded, bound and run on
+// buffers of exactly the size that they state. Meant for AddressSanitizer, which turns every stray access into a
+// failure.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -24,8 +25,25 @@ uint64_t below(Random& random, uint64_t limit) { return random() % limit; }
 
 // Numbers that tend to break arithmetic.
 uint64_t odd_number(Random& random) {
-  constexpr uint64_t kNumbers[] = {0, 1, 2, 3, 7, 8, 9, 63, 64, 127, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, ~uint64_t{0}, uint64_t{1} << 63,
-                                   (uint64_t{1} << 63) - 1, uint64_t{1} << 40};
+  constexpr uint64_t kNumbers[] = {0,
+                                   1,
+                                   2,
+                                   3,
+                                   7,
+                                   8,
+                                   9,
+                                   63,
+                                   64,
+                                   127,
+                                   255,
+                                   256,
+                                   0x7FFFFFFF,
+                                   0x80000000,
+                                   0xFFFFFFFF,
+                                   ~uint64_t{0},
+                                   uint64_t{1} << 63,
+                                   (uint64_t{1} << 63) - 1,
+                                   uint64_t{1} << 40};
   return kNumbers[below(random, std::size(kNumbers))];
 }
 
@@ -72,7 +90,8 @@ struct Counts {
   int refused_at_load = 0, refused_at_bind = 0, failed = 0, ran = 0, too_large = 0;
 };
 
-void attempt(const std::vector<std::byte>& bytes, std::vector<int64_t> slots, std::vector<uint64_t> scalars, Counts& counts) {
+void attempt(const std::vector<std::byte>& bytes, std::vector<int64_t> slots, std::vector<uint64_t> scalars,
+             Counts& counts) {
   std::shared_ptr<const Program> program;
   std::shared_ptr<const Executable> executable;
   try {
@@ -129,8 +148,9 @@ TEST_CASE("mutated programs are refused or run inside their buffers") {
       CAPTURE(n);
       attempt(bytes, sample.slots, sample.scalars, counts);
     }
-    MESSAGE(sample.name << ": refused at load " << counts.refused_at_load << ", at bind " << counts.refused_at_bind << ", failed "
-                        << counts.failed << ", ran " << counts.ran << ", too large " << counts.too_large);
+    MESSAGE(sample.name << ": refused at load " << counts.refused_at_load << ", at bind " << counts.refused_at_bind
+                        << ", failed " << counts.failed << ", ran " << counts.ran << ", too large "
+                        << counts.too_large);
     CHECK(counts.refused_at_load > kMutantsOfEach / 10);
   }
 }

@@ -16,7 +16,9 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 std::string member(const Neff& neff, const char* name) {
@@ -68,7 +70,8 @@ TEST_CASE("a packed program comes back, aligned, with its description") {
   CHECK(neff.header().feature_bits == kProgramFeature);
   CHECK(member(neff, "kelf-0.json").find("\"definition\":\"sg00/def.json\"") != std::string::npos);
   CHECK(member(neff, "info.json").find("\"name\":\"sums \\\"of\\\" rows\"") != std::string::npos);
-  CHECK(member(neff, "sg00/def.json").find("\"sums\":{\"type\":\"output\",\"size\":20,\"var_id\":2,\"ops\":[]}") != std::string::npos);
+  CHECK(member(neff, "sg00/def.json").find("\"sums\":{\"type\":\"output\",\"size\":20,\"var_id\":2,\"ops\":[]}") !=
+        std::string::npos);
   const std::string graph = member(neff, "neff.json");
   CHECK(graph.find("\"shape\":[\"list_shape\",[[5,9],[5],[5,9]]]") != std::string::npos);
   CHECK(graph.find("\"dltype\":[\"list_str\",[\"float32\",\"float32\",\"float32\"]]") != std::string::npos);
@@ -87,8 +90,9 @@ TEST_CASE("packing is reproducible, and the hash finds every changed bit") {
   for (const size_t at : {size_t{250}, kNeffHeaderBytes + 512 + 100}) {
     Bytes changed = file;
     changed[at] ^= std::byte{1};
-    CHECK_THROWS_WITH_AS(Neff::parse(changed).check_hash(),
-                         "NEFF: the hash in the header is not the file's: the file was damaged, or written by another compiler", Error);
+    CHECK_THROWS_WITH_AS(
+        Neff::parse(changed).check_hash(),
+        "NEFF: the hash in the header is not the file's: the file was damaged, or written by another compiler", Error);
   }
 }
 
@@ -100,7 +104,9 @@ TEST_CASE("further members travel along") {
 
 TEST_CASE("bad members and programs are not packed") {
   const auto pack = [](const char* name) { pack_neff(add_sample().bytes, "add", std::vector<NeffMember>{{name, {}}}); };
-  CHECK_THROWS_WITH_AS(pack("/etc/passwd"), "NEFF: \"/etc/passwd\" is no member name; expected a relative path of 1 to 99 printable characters", Error);
+  CHECK_THROWS_WITH_AS(
+      pack("/etc/passwd"),
+      "NEFF: \"/etc/passwd\" is no member name; expected a relative path of 1 to 99 printable characters", Error);
   CHECK_THROWS_AS(pack(""), Error);
   CHECK_THROWS_AS(pack("a/../b"), Error);
   CHECK_THROWS_AS(pack(std::string(100, 'a').c_str()), Error);
@@ -110,8 +116,10 @@ TEST_CASE("bad members and programs are not packed") {
 
 TEST_CASE("malformed files are refused with what is wrong") {
   const Bytes good = pack_neff(add_sample().bytes, "add", {});
-  CHECK(refusal(std::span(good).first(1023), NRT_INVALID).find("1023 bytes are too few for its header of 1024") != std::string::npos);
-  CHECK(refusal(std::span(good).first(good.size() - 1), NRT_INVALID).find("the file is cut or extended") != std::string::npos);
+  CHECK(refusal(std::span(good).first(1023), NRT_INVALID).find("1023 bytes are too few for its header of 1024") !=
+        std::string::npos);
+  CHECK(refusal(std::span(good).first(good.size() - 1), NRT_INVALID).find("the file is cut or extended") !=
+        std::string::npos);
   Bytes bad = good;
   put<uint64_t>(bad, 0, 3);
   CHECK(refusal(bad, NRT_INVALID).find("package version 3") != std::string::npos);
@@ -120,13 +128,15 @@ TEST_CASE("malformed files are refused with what is wrong") {
   CHECK(refusal(bad, NRT_INVALID).find("header size 512") != std::string::npos);
   bad = good;
   put<uint64_t>(bad, 24, 3);
-  CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION).find("version mismatch, supported: up to 2.x, received: 3.0") != std::string::npos);
+  CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION).find("version mismatch, supported: up to 2.x, received: 3.0") !=
+        std::string::npos);
   bad = good;
   put<uint64_t>(bad, 544, kProgramFeature | 4);
   CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION).find("0x8000000000000004") != std::string::npos);
   bad = good;
   bad[kNeffHeaderBytes] ^= std::byte{1};  // the first member's name
-  CHECK(refusal(bad, NRT_INVALID).find("tar header at byte 0 of the payload has a wrong checksum") != std::string::npos);
+  CHECK(refusal(bad, NRT_INVALID).find("tar header at byte 0 of the payload has a wrong checksum") !=
+        std::string::npos);
 }
 
 TEST_CASE("a member that claims to be larger than the file is refused") {
@@ -137,7 +147,8 @@ TEST_CASE("a member that claims to be larger than the file is refused") {
   int sum = 0;
   for (int n = 0; n < 512; ++n) sum += n >= 148 && n < 156 ? ' ' : static_cast<int>(archive[static_cast<size_t>(n)]);
   std::snprintf(reinterpret_cast<char*>(archive.data()) + 148, 8, "%06o", static_cast<unsigned>(sum));
-  CHECK_THROWS_WITH_AS(read_tar(archive), "NEFF: the tar member at byte 0 of the payload is larger than the file", Error);
+  CHECK_THROWS_WITH_AS(read_tar(archive), "NEFF: the tar member at byte 0 of the payload is larger than the file",
+                       Error);
 }
 
 TEST_CASE("two members of one name are refused") {
@@ -151,7 +162,8 @@ TEST_CASE("vendor-compiled files are named as such, others without a program too
   const Bytes vendor = file_of({{"neff.json", "{}"}, {"sg00/PE.bin", std::string(64, 'x')}}, 0x209c00);
   const std::string message = refusal(vendor, NRT_UNSUPPORTED_NEFF_VERSION);
   CHECK(message.find("vendor-compiled: sg00/PE.bin is machine code of a real NeuronCore") != std::string::npos);
-  CHECK(refusal(file_of({{"neff.json", "{}"}}, 0), NRT_INVALID).find("none of the 1 members is sg00/program.neuronx") != std::string::npos);
+  CHECK(refusal(file_of({{"neff.json", "{}"}}, 0), NRT_INVALID).find("none of the 1 members is sg00/program.neuronx") !=
+        std::string::npos);
   CHECK(refusal(file_of({}, 0), NRT_INVALID).find("none of the 0 members") != std::string::npos);
 }
 

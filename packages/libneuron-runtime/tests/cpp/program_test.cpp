@@ -60,10 +60,13 @@ TEST_CASE("patterns know whether they are read or written") {
     const auto program = Program::load(sample.bytes);
     const auto uses = program->uses_of(program->instructions()[0]);
     CAPTURE(sample.name);
-    if (sample.name == "add") CHECK(std::vector(uses.begin(), uses.end()) == std::vector<uint8_t>{kReads, kReads, kWrites});
+    if (sample.name == "add")
+      CHECK(std::vector(uses.begin(), uses.end()) == std::vector<uint8_t>{kReads, kReads, kWrites});
     if (sample.name == "alias") CHECK(uses[0] == (kReads | kWrites));
-    if (sample.name == "matmul") CHECK(std::vector(uses.begin(), uses.end()) == std::vector<uint8_t>{kReads, kReads, kReads, kWrites});
-    if (sample.name == "gather") CHECK(std::vector(uses.begin(), uses.end()) == std::vector<uint8_t>{kReads, kReads, kWrites, kTable, kTable});
+    if (sample.name == "matmul")
+      CHECK(std::vector(uses.begin(), uses.end()) == std::vector<uint8_t>{kReads, kReads, kReads, kWrites});
+    if (sample.name == "gather")
+      CHECK(std::vector(uses.begin(), uses.end()) == std::vector<uint8_t>{kReads, kReads, kWrites, kTable, kTable});
     if (sample.name == "scatter") CHECK(uses[0] == (kReads | kWrites));
   }
 }
@@ -80,7 +83,8 @@ TEST_CASE("bytes that are no program are refused with what is wrong") {
   CHECK(refusal(bytes).find("not the magic \"NEURPRGM\"") != std::string::npos);
   bytes[0] = std::byte{'N'};
   bytes[8] = std::byte{9};
-  CHECK(refusal(bytes, NRT_UNSUPPORTED_NEFF_VERSION).find("version is 9, but this runtime reads version 1") != std::string::npos);
+  CHECK(refusal(bytes, NRT_UNSUPPORTED_NEFF_VERSION).find("version is 9, but this runtime reads version 1") !=
+        std::string::npos);
 }
 
 }  // namespace neuron::test

@@ -32,9 +32,10 @@ uint32_t ProgramBuilder::text(const std::string& text) {
   return offset;
 }
 
-uint32_t ProgramBuilder::argument(BufferKind kind, const std::string& name, Dtype dtype, std::vector<uint32_t> dims, uint32_t nbytes,
-                                  uint32_t alias) {
-  const auto index = static_cast<uint32_t>(std::count_if(buffers.begin(), buffers.end(), [&](const auto& b) { return b.kind == kind; }));
+uint32_t ProgramBuilder::argument(BufferKind kind, const std::string& name, Dtype dtype, std::vector<uint32_t> dims,
+                                  uint32_t nbytes, uint32_t alias) {
+  const auto index = static_cast<uint32_t>(
+      std::count_if(buffers.begin(), buffers.end(), [&](const auto& b) { return b.kind == kind; }));
   buffers.push_back({kind, index, number(0), nbytes});
   const auto buffer = static_cast<uint32_t>(buffers.size() - 1);
   schema::IoRecord record{buffer, text(name), dtype, alias, static_cast<uint32_t>(dims.size()), {}, {}};
@@ -49,7 +50,8 @@ uint32_t ProgramBuilder::buffer(BufferKind kind, int64_t offset, int64_t nbytes)
   return static_cast<uint32_t>(buffers.size() - 1);
 }
 
-schema::InstructionRecord& ProgramBuilder::instruction(Opcode opcode, std::vector<uint32_t> extents, std::initializer_list<uint32_t> params) {
+schema::InstructionRecord& ProgramBuilder::instruction(Opcode opcode, std::vector<uint32_t> extents,
+                                                       std::initializer_list<uint32_t> params) {
   registers_ = 0;
   schema::InstructionRecord i{};
   i.opcode = opcode;
@@ -107,7 +109,8 @@ std::vector<std::byte> ProgramBuilder::bytes() const {
     const auto* start = static_cast<const std::byte*>(contents[n].first);
     out.insert(out.end(), start, start + contents[n].second);
   }
-  schema::HeaderRecord header{{}, schema::kVersion, static_cast<uint32_t>(rows.size()), out.size(), slot_count, scalar_count, scratch, 0};
+  schema::HeaderRecord header{
+      {}, schema::kVersion, static_cast<uint32_t>(rows.size()), out.size(), slot_count, scalar_count, scratch, 0};
   std::memcpy(header.magic, schema::kMagic, sizeof(header.magic));
   std::memcpy(out.data(), &header, sizeof(header));
   std::memcpy(out.data() + sizeof(header), rows.data(), rows.size() * sizeof(rows[0]));
@@ -124,7 +127,8 @@ ProgramBuilder begin() {
   return p;
 }
 
-Sample done(const char* name, const ProgramBuilder& p, std::vector<int64_t> slots = {}, std::vector<uint64_t> scalars = {}) {
+Sample done(const char* name, const ProgramBuilder& p, std::vector<int64_t> slots = {},
+            std::vector<uint64_t> scalars = {}) {
   return {name, p.bytes(), std::move(slots), std::move(scalars)};
 }
 
@@ -169,7 +173,8 @@ Sample column_sample() {
   return done("column", p);
 }
 
-// Numbers from everywhere: a value, a scalar, an index, a random word; a reversed bf16 input; a temporary and a constant.
+// Numbers from everywhere: a value, a scalar, an index, a random word; a reversed bf16 input; a temporary and a
+// constant.
 Sample numbers_sample() {
   ProgramBuilder p = begin();
   Numbers n(p);
@@ -251,7 +256,8 @@ Sample gather_sample(bool scatter) {
   const uint32_t stride = n(0);
   const auto mode = static_cast<uint32_t>(IndexMode::CLAMP);
   if (scatter) {
-    p.instruction(Opcode::SCATTER, n({3, 4}), {1, 1, stride, mode, static_cast<uint32_t>(Combine::ADD)}).engine = Engine::GPSIMD;
+    p.instruction(Opcode::SCATTER, n({3, 4}), {1, 1, stride, mode, static_cast<uint32_t>(Combine::ADD)}).engine =
+        Engine::GPSIMD;
   } else {
     p.instruction(Opcode::GATHER, n({3, 4}), {1, 1, stride, mode}).engine = Engine::GPSIMD;
   }
@@ -312,8 +318,8 @@ Sample add_sample() {
 }
 
 std::vector<Sample> samples() {
-  return {add_sample(),           row_sample(),         column_sample(),       numbers_sample(), alias_sample(),
-          matmul_sample(),        gather_sample(false), gather_sample(true),   scan_sample(),    tile_grain_sample()};
+  return {add_sample(),    row_sample(),         column_sample(),     numbers_sample(), alias_sample(),
+          matmul_sample(), gather_sample(false), gather_sample(true), scan_sample(),    tile_grain_sample()};
 }
 
 }  // namespace neuron::test

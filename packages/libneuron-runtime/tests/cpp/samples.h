@@ -31,7 +31,8 @@ struct ProgramBuilder {
                     uint32_t alias = schema::kNone);
   uint32_t buffer(BufferKind kind, int64_t offset, int64_t nbytes);
   // Begins an instruction; patterns and micro-operations that follow belong to it. extents, strides, offset: values.
-  schema::InstructionRecord& instruction(Opcode opcode, std::vector<uint32_t> extents, std::initializer_list<uint32_t> params = {});
+  schema::InstructionRecord& instruction(Opcode opcode, std::vector<uint32_t> extents,
+                                         std::initializer_list<uint32_t> params = {});
   uint16_t pattern(uint32_t buffer, Dtype dtype, std::vector<uint32_t> strides, int64_t offset = 0);
   uint16_t op(Micro op, Kind kind, uint16_t a = 0, uint16_t b = 0, uint16_t c = 0);  // result register
   void store(uint16_t pattern, Kind kind, uint16_t reg);

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from libneuron_runtime import _schema as schema
 from libneuron_runtime._schema import Section
+
+from libneuron_runtime import _schema as schema
 from libneuron_runtime.program import (
     Combine,
     Dtype,
@@ -31,7 +32,9 @@ def add() -> Program:
     m = Micros()
     m.store(2, m.op(Micro.ADD, Kind.F32, m.load(0, Kind.F32), m.load(1, Kind.F32)))
     strides = [columns, one]
-    p.instruction(Opcode.TILE, [rows, columns], [p.pattern(b, F32, strides) for b in (x, y, z)], m, debug="add at model.py:1")
+    p.instruction(
+        Opcode.TILE, [rows, columns], [p.pattern(b, F32, strides) for b in (x, y, z)], m, debug="add at model.py:1"
+    )
     return p
 
 
@@ -88,7 +91,11 @@ def matmul() -> Program:
     c = p.output("c", F32, [three, five])
     m = Micros()
     m.store(2, m.accumulator(Kind.F32))
-    patterns = [p.pattern(a, F32, [four, zero, one]), p.pattern(b, F32, [zero, one, five]), p.pattern(c, F32, [five, one, zero])]
+    patterns = [
+        p.pattern(a, F32, [four, zero, one]),
+        p.pattern(b, F32, [zero, one, five]),
+        p.pattern(c, F32, [five, one, zero]),
+    ]
     p.instruction(Opcode.MATMUL, [three, five, four], patterns, m, engine=Engine.PE, batch=0, kind=Kind.F32)
     return p
 
@@ -108,7 +115,17 @@ def gather(opcode: Opcode = Opcode.GATHER, mode: IndexMode = IndexMode.CLAMP) ->
         p.pattern(table, F32, [five]),
     ]
     more = {} if opcode == Opcode.GATHER else {"combine": Combine.ADD}
-    p.instruction(opcode, [three, four], patterns, engine=Engine.GPSIMD, batch=1, components=1, component_stride=zero, mode=mode, **more)
+    p.instruction(
+        opcode,
+        [three, four],
+        patterns,
+        engine=Engine.GPSIMD,
+        batch=1,
+        components=1,
+        component_stride=zero,
+        mode=mode,
+        **more,
+    )
     return p
 
 

@@ -21,7 +21,12 @@ def file(tmp_path: Path) -> Path:
 def test_info(file: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["info", str(file)]) == 0
     text = capsys.readouterr().out
-    for line in ("name            add", "program         version 1, 2 slots, 0 scalars", "  input   x  float32[?, ?]", "sg00/program.neuronx"):
+    for line in (
+        "name            add",
+        "program         version 1, 2 slots, 0 scalars",
+        "  input   x  float32[?, ?]",
+        "sg00/program.neuronx",
+    ):
         assert line in text
 
 
@@ -61,5 +66,7 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture) -> Non
 
 
 def test_the_module_runs(file: Path) -> None:
-    result = subprocess.run([sys.executable, "-m", "libneuron_runtime.cli", "verify", str(file)], capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "libneuron_runtime.cli", "verify", str(file)], capture_output=True, text=True
+    )
     assert (result.returncode, result.stdout) == (0, "ok\n")

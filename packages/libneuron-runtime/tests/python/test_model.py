@@ -87,7 +87,11 @@ def test_errors_have_a_status_and_one_root(add: Model) -> None:
     with pytest.raises(GuardError) as guard:
         add.bind([5000, 1])
     assert guard.value.guard == 0
-    assert issubclass(GuardError, NeuronError) and issubclass(NeffError, NeuronError) and issubclass(NeuronError, RuntimeError)
+    assert (
+        issubclass(GuardError, NeuronError)
+        and issubclass(NeffError, NeuronError)
+        and issubclass(NeuronError, RuntimeError)
+    )
     with pytest.raises(NeuronError, match="core 77 does not exist") as missing:
         Model(neff.pack(SAMPLES["add"]().to_bytes(), name="add"), core=77)
     assert not isinstance(missing.value, NeffError)

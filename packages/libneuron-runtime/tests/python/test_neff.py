@@ -72,7 +72,11 @@ def test_the_hash_is_the_md5_of_the_file_without_it() -> None:
 
 
 def test_pack_takes_any_contiguous_bytes() -> None:
-    assert neff.pack(bytearray(PROGRAM), name="row") == neff.pack(memoryview(PROGRAM), name="row") == neff.pack(PROGRAM, name="row")
+    assert (
+        neff.pack(bytearray(PROGRAM), name="row")
+        == neff.pack(memoryview(PROGRAM), name="row")
+        == neff.pack(PROGRAM, name="row")
+    )
 
 
 def test_pack_refuses_broken_programs() -> None:

@@ -6,10 +6,10 @@ A case is (rule, sample, section, record, changed fields, sentence): the sample'
 from dataclasses import dataclass
 
 import pytest
+from libneuron_runtime._schema import NONE, RULES, Section
 from programs import SAMPLES, SLOTS, patched
 
 from libneuron_runtime import GuardError, Model, NeffError, NeuronError, neff
-from libneuron_runtime._schema import NONE, RULES, Section
 from libneuron_runtime.program import (
     Combine,
     Dtype,
@@ -90,17 +90,38 @@ LOAD = [
     case("io", "add", IO, 0, "io 0: dims[1] is 200, expected a value", dims=(1, 200)),
     case("names", "add", IO, 0, "io 0: name is 70000, not a NUL-terminated text", name=70000),
     case("names", "add", IO, 0, "io 0: the name has 0 characters", name=0),
-    case("names", "add", IO, 1, "io 1: the name \"x\" is taken by an earlier INPUT", name=1),
+    case("names", "add", IO, 1, 'io 1: the name "x" is taken by an earlier INPUT', name=1),
     case("names", "add", INSTRUCTIONS, 0, "instruction 0: debug is 70000, not a NUL-terminated text", debug=70000),
     case("instruction", "add", INSTRUCTIONS, 0, "instruction 0: unknown opcode 50", opcode=50),
     case("instruction", "add", INSTRUCTIONS, 0, "instruction 0: NATIVE is host machine code", opcode=Opcode.NATIVE),
     case("instruction", "add", INSTRUCTIONS, 0, "instruction 0: unknown engine 5", engine=5),
     case("instruction", "add", INSTRUCTIONS, 0, "instruction 0: flags are 1", flags=1),
     case("instruction", "add", INSTRUCTIONS, 0, "instruction 0: rank is 9, expected at most 8", rank=9),
-    case("instruction", "add", INSTRUCTIONS, 0, "instruction 0: extents[0] is 4294967295, expected a value", extents=(0, NONE)),
-    case("ranges", "add", INSTRUCTIONS, 0, "instruction 0: patterns 0 and 4 more, expected them to begin at 0 of 3", pattern_count=4),
+    case(
+        "instruction",
+        "add",
+        INSTRUCTIONS,
+        0,
+        "instruction 0: extents[0] is 4294967295, expected a value",
+        extents=(0, NONE),
+    ),
+    case(
+        "ranges",
+        "add",
+        INSTRUCTIONS,
+        0,
+        "instruction 0: patterns 0 and 4 more, expected them to begin at 0 of 3",
+        pattern_count=4,
+    ),
     case("ranges", "add", INSTRUCTIONS, 0, "instruction 0: patterns 1 and 3 more", pattern_first=1),
-    case("ranges", "numbers", INSTRUCTIONS, 1, "instruction 1: patterns 0 and 2 more, expected them to begin at 2 of 4", pattern_first=0),
+    case(
+        "ranges",
+        "numbers",
+        INSTRUCTIONS,
+        1,
+        "instruction 1: patterns 0 and 2 more, expected them to begin at 2 of 4",
+        pattern_first=0,
+    ),
     case("ranges", "add", INSTRUCTIONS, 0, "instruction 0: micro-operations 0 and 5 more", micro_count=5),
     case("ranges", "add", "section", 4, "the instructions own 0 patterns, but there are 3", count=0),
     case("params", "add", INSTRUCTIONS, 0, "params[0] (mode of TILE) is 3", params=(0, 3)),
@@ -168,24 +189,88 @@ LOAD = [
 # Rules of the bind phase.
 BIND = [
     case("slots", "add", "header", 0, "2 slots are given, expected 3", slot_count=3),
-    case("arithmetic", "add", VALUES, 3, "value 3: FLOORDIV of 5 and 0 overflows or divides by 0", slots=(5, 0), op=ValueOp.FLOORDIV),
+    case(
+        "arithmetic",
+        "add",
+        VALUES,
+        3,
+        "value 3: FLOORDIV of 5 and 0 overflows or divides by 0",
+        slots=(5, 0),
+        op=ValueOp.FLOORDIV,
+    ),
     case("memory", "row", VALUES, 6, "nbytes is -45, expected at least 0", imm=-45),
     case("memory", "numbers", BUFFERS, 1, "buffer 1: 64 bytes from byte 128", offset=5),
     case("memory", "numbers", BUFFERS, 2, "an end within 16 bytes", nbytes=3),
     case("memory", "tile_grain", BUFFERS, 0, "SBUF of 8 bytes, expected a multiple of 128", nbytes=1),
     case("extents", "tile_grain", VALUES, 0, "extent 0 is -1, expected at least 0", imm=-1),
-    case("window", "row", PATTERNS, 0, "pattern 0 reaches elements 9 to 53 of buffer 0, which has 180 bytes of 4 each", offset=1),
+    case(
+        "window",
+        "row",
+        PATTERNS,
+        0,
+        "pattern 0 reaches elements 9 to 53 of buffer 0, which has 180 bytes of 4 each",
+        offset=1,
+    ),
     case("window", "row", PATTERNS, 0, "reaches elements 0 to 728", strides=(0, 6)),
     case("window", "gather", PATTERNS, 4, "pattern 0 reaches elements 0 to 27 of buffer 1", strides=(0, 5)),
     case("window", "gather", PATTERNS, 1, "pattern 1 reaches elements 0 to 6 of buffer 0", strides=(0, 2)),
-    case("written_once", "add", PATTERNS, 2, "pattern 2 is written with stride 0 along dimension 1 of 3 elements", strides=(1, 6)),
+    case(
+        "written_once",
+        "add",
+        PATTERNS,
+        2,
+        "pattern 2 is written with stride 0 along dimension 1 of 3 elements",
+        strides=(1, 6),
+    ),
     case("phases", "row", PATTERNS, 1, "is per row, but pattern 1 moves along a reduced dimension", strides=(1, 2)),
-    case("phases", "row", PATTERNS, 2, "is per element, but pattern 2 does not move along a reduced dimension", strides=(1, 3)),
-    case("matmul_strides", "matmul", PATTERNS, 0, "the stride of pattern 0 along dimension 1 is 1, expected 0", strides=(1, 1)),
-    case("matmul_strides", "matmul", PATTERNS, 2, "the stride of pattern 2 along dimension 2 is 1, expected 0", strides=(2, 1)),
-    case("gather_strides", "gather", PATTERNS, 0, "the stride of pattern 0 along dimension 0 is 1, expected 0", strides=(0, 1)),
-    case("gather_strides", "scatter", PATTERNS, 1, "the stride of pattern 1 along dimension 1 is 1, expected 0", strides=(1, 1)),
-    case("partition", "tile_grain", PATTERNS, 0, "has partition stride 8 of 4 bytes each, expected a partition of 64 bytes", strides=(0, 1)),
+    case(
+        "phases",
+        "row",
+        PATTERNS,
+        2,
+        "is per element, but pattern 2 does not move along a reduced dimension",
+        strides=(1, 3),
+    ),
+    case(
+        "matmul_strides",
+        "matmul",
+        PATTERNS,
+        0,
+        "the stride of pattern 0 along dimension 1 is 1, expected 0",
+        strides=(1, 1),
+    ),
+    case(
+        "matmul_strides",
+        "matmul",
+        PATTERNS,
+        2,
+        "the stride of pattern 2 along dimension 2 is 1, expected 0",
+        strides=(2, 1),
+    ),
+    case(
+        "gather_strides",
+        "gather",
+        PATTERNS,
+        0,
+        "the stride of pattern 0 along dimension 0 is 1, expected 0",
+        strides=(0, 1),
+    ),
+    case(
+        "gather_strides",
+        "scatter",
+        PATTERNS,
+        1,
+        "the stride of pattern 1 along dimension 1 is 1, expected 0",
+        strides=(1, 1),
+    ),
+    case(
+        "partition",
+        "tile_grain",
+        PATTERNS,
+        0,
+        "has partition stride 8 of 4 bytes each, expected a partition of 64 bytes",
+        strides=(0, 1),
+    ),
 ]
 
 
@@ -257,7 +342,9 @@ def test_signature_accepts(dims: list[int]) -> None:
     assert Model(_signature(dims)).bind().io[0].dims == tuple(dims)
 
 
-@pytest.mark.parametrize(("extent", "repeats", "accepted"), [(1 << 20, 1 << 19, True), (1 << 20, 1 << 20, True), (1 << 21, 1 << 20, False)])
+@pytest.mark.parametrize(
+    ("extent", "repeats", "accepted"), [(1 << 20, 1 << 19, True), (1 << 20, 1 << 20, True), (1 << 21, 1 << 20, False)]
+)
 def test_budget(extent: int, repeats: int, accepted: bool) -> None:
     p = Program()
     zero, one = p.const(0), p.const(1)
@@ -270,7 +357,9 @@ def test_budget(extent: int, repeats: int, accepted: bool) -> None:
     if accepted:
         Model(data)
     else:
-        with pytest.raises(NeuronError, match=r"visit more than 1099511627776 elements.*NEURON_RT_MAX_ELEMENTS.*\(rule B13\)"):
+        with pytest.raises(
+            NeuronError, match=r"visit more than 1099511627776 elements.*NEURON_RT_MAX_ELEMENTS.*\(rule B13\)"
+        ):
             Model(data)
 
 
@@ -329,4 +418,3 @@ def test_cases_change_what_they_name() -> None:
     # A case whose change is what the sample has anyway would prove nothing.
     for item in LOAD + BIND:
         assert breaks(item) != SAMPLES[item.sample]().to_bytes(), item
-

@@ -1,5 +1,6 @@
 """What is generated from schema/program.toml is up to date and agrees with the library."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,9 +48,16 @@ def test_record_sizes() -> None:
 def test_a_padded_record_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "program.toml"
     text = (PACKAGE / "schema" / "program.toml").read_text()
-    broken.write_text(text.replace('{ name = "a", type = "u32" },\n  { name = "b"', '{ name = "a", type = "u16" },\n  { name = "b"', 1))
-    (tmp_path / "generate.py").write_text(GENERATOR.read_text())
-    result = subprocess.run([sys.executable, tmp_path / "generate.py", "python", tmp_path / "out.py"], capture_output=True, text=True)
+    broken.write_text(
+        text.replace(
+            '{ name = "a", type = "u32" },\n  { name = "b"', '{ name = "a", type = "u16" },\n  { name = "b"', 1
+        )
+    )
+    for module in GENERATOR.parent.glob("*.py"):
+        shutil.copy(module, tmp_path)
+    result = subprocess.run(
+        [sys.executable, tmp_path / "generate.py", "python", tmp_path / "out.py"], capture_output=True, text=True
+    )
     assert result.returncode == 1
     assert "record value: field b at byte 6 is not aligned" in result.stderr
 

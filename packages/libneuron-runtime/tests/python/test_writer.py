@@ -4,10 +4,10 @@ import random
 import struct
 
 import pytest
+from libneuron_runtime._schema import Section
 from programs import SAMPLES, SLOTS, patched
 
 from libneuron_runtime import Model, NeuronError, neff
-from libneuron_runtime._schema import Section
 from libneuron_runtime.program import Dtype, GuardOp, Kind, Micro, Micros, Opcode, Program, ValueOp, disassemble, read
 
 
@@ -68,7 +68,16 @@ def test_every_value_operation_agrees_with_the_runtime() -> None:
             p = Program()
             a, b, c = (p.slot(n) if symbolic else p.const(number) for n, number in enumerate(numbers))
             p.slot_count = 3
-            values = [p.add(a, b), p.sub(a, c), p.mul(b, c), p.floordiv(a, b), p.mod(a, c), p.max(a, b), p.min(b, c), p.align(a, 8)]
+            values = [
+                p.add(a, b),
+                p.sub(a, c),
+                p.mul(b, c),
+                p.floordiv(a, b),
+                p.mod(a, c),
+                p.max(a, b),
+                p.min(b, c),
+                p.align(a, 8),
+            ]
             offset = p.const(1 << 20)  # sizes cannot be negative
             p.input("x", Dtype.FP32, [p.add(value, offset) for value in values], nbytes=p.const(0))
             shapes.append(Model(neff.pack(p.to_bytes(), name="values")).bind(numbers).io[0].dims)
@@ -85,7 +94,8 @@ def test_read_returns_what_was_written() -> None:
     assert instruction["opcode"] is Opcode.TILE
     assert records.text(instruction["debug"]) == "add at model.py:1"
     assert [m["op"].name for m in records.micro] == ["LOAD", "LOAD", "ADD", "STORE"]
-    assert records.guards == [{"op": GuardOp.LE, "a": 0, "b": records.values.index(next(v for v in records.values if v["imm"] == 1000)), "reserved": 0}]
+    thousand = next(n for n, value in enumerate(records.values) if value["imm"] == 1000)
+    assert records.guards == [{"op": GuardOp.LE, "a": 0, "b": thousand, "reserved": 0}]
 
 
 @pytest.mark.parametrize("data", [b"", b"NEURPRGM", b"x" * 100])
@@ -127,7 +137,15 @@ def test_disassembly() -> None:
 
 def test_disassembly_names_numbers_and_tables() -> None:
     numbers = disassemble(SAMPLES["numbers"]().to_bytes())
-    for line in ("RANDOM word 2, scalars 1, 2", "I64 16", "F32 scalar 0", "IOTA dimension 0", "F32 from I32 r2", "b1 = TEMP at 64, 64 bytes", "SELECT.F32 r8, r3, r6"):
+    for line in (
+        "b1 = TEMP at 64, 64 bytes",
+        "r1 = RANDOM word 2, scalars 1, 2",
+        "r3 = F32 from I32 r2",
+        "r4 = IOTA dimension 0",
+        "r5 = I64 16",
+        "r8 = F32 scalar 0",
+        "r10 = SELECT.F32 r9, r3, r7",
+    ):
         assert line in numbers, numbers
     gather = disassemble(SAMPLES["gather"]().to_bytes())
     assert "GATHER [3, 4] batch=1 components=1 component_stride=0 mode=CLAMP  on GPSIMD" in gather
@@ -173,7 +191,12 @@ def test_constants_are_shared_and_aligned() -> None:
 def test_literals_keep_their_bits() -> None:
     p = Program()
     one = p.const(1)
-    outputs = [("f", Dtype.FP32, Kind.F32, -0.0), ("d", Dtype.FP64, Kind.F32, 0.1), ("i", Dtype.INT32, Kind.I32, -5), ("l", Dtype.INT64, Kind.I64, -(1 << 63))]
+    outputs = [
+        ("f", Dtype.FP32, Kind.F32, -0.0),
+        ("d", Dtype.FP64, Kind.F32, 0.1),
+        ("i", Dtype.INT32, Kind.I32, -5),
+        ("l", Dtype.INT64, Kind.I64, -(1 << 63)),
+    ]
     for name, dtype, kind, number in outputs:
         y = p.output(name, dtype, [one])
         m = Micros()
@@ -211,4 +234,3 @@ def test_sections_of_the_samples_cover_the_format() -> None:
         seen |= {section for section in Section if getattr(records, section.name.lower())}
     assert seen == set(Section)
     assert {v["op"] for v in read(SAMPLES["add"]().to_bytes()).values} == {ValueOp.CONST, ValueOp.SLOT, ValueOp.MUL}
-

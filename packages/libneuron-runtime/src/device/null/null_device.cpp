@@ -7,7 +7,8 @@ namespace neuron {
 namespace {
 
 [[noreturn]] void unimplemented(const char* function) {
-  throw Error(NRT_FAILURE, format("the null device does not implement %s; choose another with NEURON_RT_DEVICE", function));
+  throw Error(NRT_FAILURE,
+              format("the null device does not implement %s; choose another with NEURON_RT_DEVICE", function));
 }
 
 class NullCore final : public Core {
@@ -30,7 +31,9 @@ class NullDevice final : public Device {
   void copy_on_device(void*, const void*, size_t) override { unimplemented("copy_on_device"); }
   void fill(void*, int, size_t) override { unimplemented("fill"); }
   bool host_visible() const override { return false; }
-  nrt_instance_info_t instance() const override { return {NRT_INSTANCE_UNKNOWN, NRT_INSTANCE_SIZE_UNKNOWN, "null", "0"}; }
+  nrt_instance_info_t instance() const override {
+    return {NRT_INSTANCE_UNKNOWN, NRT_INSTANCE_SIZE_UNKNOWN, "null", "0"};
+  }
 
  private:
   NullCore core_;

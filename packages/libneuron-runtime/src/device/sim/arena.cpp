@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kMinRange = size_t{1} << 30;
 // Addresses beyond the limit keep large runs allocatable although freed ones are scattered.
 constexpr size_t kRangeFactor = 4;
-constexpr size_t kMaxRange = (size_t{64} << 32) - Arena::kBlock;  // pieces are numbered in 32 bits, in units of 64 bytes
+constexpr size_t kMaxRange =
+    (size_t{64} << 32) - Arena::kBlock;  // pieces are numbered in 32 bits, in units of 64 bytes
 
 }  // namespace
 
@@ -30,8 +31,8 @@ Arena::Arena(Visibility& visibility, uint64_t limit) : visibility_(visibility) {
     break;
   }
   if (range_ == 0) {
-    throw Error(NRT_RESOURCE, format("cannot reserve addresses for %llu bytes of device memory: %s", static_cast<unsigned long long>(limit),
-                                     std::strerror(errno)));
+    throw Error(NRT_RESOURCE, format("cannot reserve addresses for %llu bytes of device memory: %s",
+                                     static_cast<unsigned long long>(limit), std::strerror(errno)));
   }
   const auto start = (reinterpret_cast<uintptr_t>(mapping_) + kBlock - 1) / kBlock * kBlock;
   base_ = reinterpret_cast<std::byte*>(start);
@@ -110,12 +111,17 @@ bool Arena::locate(const void* address, uint32_t& block, uint32_t& piece) const 
   block = static_cast<uint32_t>(offset / kBlock);
   const Block& b = blocks_[block];
   switch (b.use) {
-    case Use::kFree: return false;
+    case Use::kFree:
+      return false;
     case Use::kSmall:
       piece = static_cast<uint32_t>(offset % kBlock) / static_cast<uint32_t>(class_bytes(b.size_class));
       return piece < kBlock / class_bytes(b.size_class) && (b.map[piece / 64] >> (piece % 64) & 1);
-    case Use::kLargeRest: block -= b.blocks; [[fallthrough]];
-    case Use::kLarge: piece = 0; return offset - size_t{block} * kBlock < blocks_[block].bytes;
+    case Use::kLargeRest:
+      block -= b.blocks;
+      [[fallthrough]];
+    case Use::kLarge:
+      piece = 0;
+      return offset - size_t{block} * kBlock < blocks_[block].bytes;
   }
   return false;
 }
@@ -217,10 +223,13 @@ bool Arena::take_blocks(uint32_t count, uint32_t& first) {
 
 void Arena::out_of_memory(size_t size) {
   ++stats_.out_of_memory;
-  throw Error(NRT_RESOURCE, format("device memory is exhausted: %zu bytes were asked for, %llu of %llu bytes are allocated and %llu reserved; "
-                                   "free tensors, or raise NEURON_SIM_HBM_BYTES",
-                                   size, static_cast<unsigned long long>(stats_.allocated), static_cast<unsigned long long>(stats_.limit),
-                                   static_cast<unsigned long long>(stats_.reserved)));
+  throw Error(
+      NRT_RESOURCE,
+      format(
+          "device memory is exhausted: %zu bytes were asked for, %llu of %llu bytes are allocated and %llu reserved; "
+          "free tensors, or raise NEURON_SIM_HBM_BYTES",
+          size, static_cast<unsigned long long>(stats_.allocated), static_cast<unsigned long long>(stats_.limit),
+          static_cast<unsigned long long>(stats_.reserved)));
 }
 
 void Arena::give_blocks(uint32_t first, uint32_t count) {

@@ -1,6 +1,6 @@
-// The HBM of one simulated core: one range of addresses, used in blocks of 2 MiB. Small sizes share blocks by size class, large ones
-// take runs of blocks. Pages are touched once and kept; empty_cache gives the free ones back to the host.
-// All bookkeeping is outside the memory itself, which may be protected at any time.
+// The HBM of one simulated core: one range of addresses, used in blocks of 2 MiB. Small sizes share blocks by size
+// class, large ones take runs of blocks. Pages are touched once and kept; empty_cache gives the free ones back to the
+// host. All bookkeeping is outside the memory itself, which may be protected at any time.
 #pragma once
 
 #include <array>
@@ -54,16 +54,16 @@ class Arena {
     std::unique_ptr<uint64_t[]> map;  // kSmall: bit set for each live allocation
   };
   struct SizeClass {
-    std::vector<uint32_t> free;     // starts of free pieces, in units
-    uint32_t next = 0, end = 0;     // pieces of the newest block that were never used: starts, in units
+    std::vector<uint32_t> free;  // starts of free pieces, in units
+    uint32_t next = 0, end = 0;  // pieces of the newest block that were never used: starts, in units
     bool empty() const { return free.empty() && next == end; }
   };
 
   static int class_of(size_t size);
   static size_t class_bytes(int size_class);
 
-  // The class that a piece of `size_class` comes from, which has one now: itself, or a larger one when there is no block left.
-  // Throws Error(NRT_RESOURCE).
+  // The class that a piece of `size_class` comes from, which has one now: itself, or a larger one when there is no
+  // block left. Throws Error(NRT_RESOURCE).
   int provide(int size_class);
   bool take_blocks(uint32_t count, uint32_t& first);  // false when the limit would be passed
   bool find_blocks(uint32_t count, uint32_t& first);
@@ -82,8 +82,8 @@ class Arena {
 
   mutable Mutex mutex_;  // guards all below
   std::array<SizeClass, kClasses> classes_;
-  std::vector<Block> blocks_;                 // those ever used, from base_
-  std::map<uint32_t, uint32_t> free_runs_;    // first block -> length, never adjacent
+  std::vector<Block> blocks_;               // those ever used, from base_
+  std::map<uint32_t, uint32_t> free_runs_;  // first block -> length, never adjacent
   nrtx_memory_stats_t stats_{};
 };
 

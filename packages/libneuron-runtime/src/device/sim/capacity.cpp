@@ -61,7 +61,8 @@ uint64_t host_free_bytes(const std::string& root) {
     const bool v2 = controllers.empty();
     if (!v2 && controllers != "memory") continue;
     const std::string mount = root + (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
-    // A limit of any ancestor binds; inside a container the path may not exist below the mount, whose own files then count.
+    // A limit of any ancestor binds; inside a container the path may not exist below the mount, whose own files then
+    // count.
     for (;;) {
       const std::string directory = mount + (path == "/" ? "" : path);
       free = std::min(free, v2 ? cgroup_room(directory, "/memory.max", "/memory.current")
@@ -74,7 +75,8 @@ uint64_t host_free_bytes(const std::string& root) {
 }
 
 uint64_t core_capacity(uint64_t free_bytes, int visible) {
-  if (const auto bytes = environment_integer("NEURON_SIM_HBM_BYTES", 0, int64_t{1} << 37)) return static_cast<uint64_t>(*bytes);
+  if (const auto bytes = environment_integer("NEURON_SIM_HBM_BYTES", 0, int64_t{1} << 37))
+    return static_cast<uint64_t>(*bytes);
   return std::min(kModelledBytes, free_bytes / 10 * 6 / static_cast<uint64_t>(std::max(visible, 1)));
 }
 

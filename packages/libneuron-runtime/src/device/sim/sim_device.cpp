@@ -52,7 +52,9 @@ class SimDevice final : public Device {
     std::memset(device, byte, size);
   }
   bool host_visible() const override { return visibility_.host_visible(); }
-  nrt_instance_info_t instance() const override { return {NRT_INSTANCE_TRN2, NRT_INSTANCE_SIZE_48XL, "simulator", "0"}; }
+  nrt_instance_info_t instance() const override {
+    return {NRT_INSTANCE_TRN2, NRT_INSTANCE_SIZE_48XL, "simulator", "0"};
+  }
 
  private:
   Visibility visibility_;

@@ -1,5 +1,5 @@
-// NEURON_SIM_HOST_VISIBLE=0: device memory is mapped PROT_NONE but while the runtime itself works on it, so that anything else that
-// reads or writes a device address stops at once.
+// NEURON_SIM_HOST_VISIBLE=0: device memory is mapped PROT_NONE but while the runtime itself works on it, so that
+// anything else that reads or writes a device address stops at once.
 #pragma once
 
 #include <sys/mman.h>
@@ -46,7 +46,8 @@ class Visibility {
     const bool was = users_ > 0;
     users_ += step;
     if (was == (users_ > 0)) return;
-    for (const auto& [address, size] : ranges_) mprotect(address, size, users_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+    for (const auto& [address, size] : ranges_)
+      mprotect(address, size, users_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
   }
 
   const bool host_visible_;
