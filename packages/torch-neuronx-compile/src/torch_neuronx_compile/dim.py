@@ -197,6 +197,9 @@ class ShapeEnv:
         fact = self._facts.get(("LE", slack.terms))
         if fact is not None:
             return fact
+        opposite = _subtract(_scale(slack, -1), 1)  # slack >= 0 fails exactly where this is >= 0
+        if isinstance(opposite, Dim) and (fact := self._facts.get(("LE", opposite.terms))) is not None:
+            return not fact
         low = lower_bound(slack)
         if low is not None and low >= 0:
             return True

@@ -26,7 +26,7 @@ from torch_neuronx_compile.stablehlo.movement import (
 from torch_neuronx_compile.stablehlo.reduction import (
     REDUCE_BODIES, SCAN_BODIES, dot_general, reduce, scan,
 )  # fmt: skip
-from torch_neuronx_compile.stablehlo.ops import OPS, HloTypeError, OpSpec, kind, verify
+from torch_neuronx_compile.stablehlo.ops import OPS, HloTypeError, OpSpec, kind, make, verify
 from torch_neuronx_compile.stablehlo.printer import print_module
 from torch_neuronx_compile.stablehlo.value import (
     DTYPES, FLOATS, INTEGERS, Operation, Parameter, TensorType, Value, current_location, location, parameters, topological,

@@ -114,6 +114,8 @@ def _check_starts(spec: OpSpec, operands: tuple[Value, ...], starts: tuple[Value
 
 
 def _dynamic_slice(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) -> Types:
+    if not operands:
+        raise refuse(spec, operands, "a tensor and one start index a dimension")
     x, *starts = operands
     _check_starts(spec, operands, tuple(starts), x.rank)
     sizes = attributes["sizes"]
@@ -123,6 +125,8 @@ def _dynamic_slice(spec: OpSpec, operands: tuple[Value, ...], attributes: Attrib
 
 
 def _dynamic_update_slice(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) -> Types:
+    if len(operands) < 2:
+        raise refuse(spec, operands, "a tensor, an update and one start index a dimension")
     x, update, *starts = operands
     _check_starts(spec, operands, tuple(starts), x.rank)
     fits = update.dtype == x.dtype and update.rank == x.rank

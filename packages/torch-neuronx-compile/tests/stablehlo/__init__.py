@@ -1,0 +1,1 @@
+"""Symbolic sizes, StableHLO values, their type rules and their text."""
