@@ -104,36 +104,65 @@ def refuse_host_inputs(graph: GraphModule) -> None:
                 )
 
 
-def compile_static(graph: GraphModule, inputs: Sequence[Any], options: Options) -> CompiledGraph:
-    """A graph whose sizes are numbers; the program may come from the disk."""
-    shapes = Shapes(graph, inputs)
-    artifacts = Artifacts(options.model_name)
-    artifacts.keep("0-fx.txt", lambda: graph.print_readable(print_output=False))
-    key = fingerprint.key("graph", graph_text(graph, shapes), str(options.allow_excess_precision))
-    timing = {"lowering": 0.0, "compile": 0.0}
+class Compilation:
+    """One graph whose sizes are numbers, on its way through two levels of cache: the graph's text leads to what a call needs to
+    know and to a key, the module's text; that leads to the program. On a hit of the first level nothing is lowered.
+    """
 
-    def make() -> bytes:
+    def __init__(self, graph: GraphModule, inputs: Sequence[Any], options: Options):
+        self.graph = graph
+        self.inputs = inputs
+        self.options = options
+        self.artifacts = Artifacts(options.model_name)
+        self.artifacts.keep("0-fx.txt", lambda: graph.print_readable(print_output=False))
+        self.neff: bytes | None = None
+        self.compiled = False
+        self.lowering_seconds = self.compile_seconds = 0.0
+
+    def run(self) -> CompiledGraph:
+        key = fingerprint.key("graph", graph_text(self.graph, Shapes(self.graph, self.inputs)), str(self.options.allow_excess_precision))
+        data, _ = files.obtain(key, self.lower)
+        lowered, program = decode(data)
+        if program and self.neff is None:
+            self.neff = files.read(files.path_of(program))
+            if self.neff is None:  # the second file was lost
+                lowered, program = decode(self.lower())
+        neff = self.neff or b""
+        nodes = sum(node.op == "call_function" for node in self.graph.graph.nodes)
+        metrics.record(metrics.GraphMetrics(
+            self.options.model_name, metrics.next_number(), nodes, not self.compiled, self.lowering_seconds * 1e3,
+            self.compile_seconds * 1e3, len(neff),
+        ))  # fmt: skip
+        return CompiledGraph(lowered, neff, constants(self.graph))
+
+    def lower(self) -> bytes:
+        from torch_neuronx_compile.neff import module_key
+
+        started = time.perf_counter()
+        lowered = lower_graph(self.graph, self.inputs)
+        self.lowering_seconds = time.perf_counter() - started
+        module = lowered.module
+        if module is None:
+            return encode(lowered, "")
+        module.name = self.options.model_name
+        module.excess_precision = self.options.allow_excess_precision
+        key = module_key(module)
+        self.neff, _ = files.obtain(key, lambda: self.compile(module))
+        return encode(lowered, key)
+
+    def compile(self, module: Any) -> bytes:
         from torch_neuronx_compile.neff import compile_to_neff
 
         started = time.perf_counter()
-        lowered = lower_graph(graph, inputs)
-        timing["lowering"] = time.perf_counter() - started
-        neff = b""
-        if lowered.module is not None:
-            lowered.module.name = options.model_name
-            lowered.module.excess_precision = options.allow_excess_precision
-            started = time.perf_counter()
-            neff = compile_to_neff(lowered.module, artifacts)
-            timing["compile"] = time.perf_counter() - started
-        return encode(lowered, neff)
+        neff = compile_to_neff(module, self.artifacts)
+        self.compile_seconds = time.perf_counter() - started
+        self.compiled = True
+        return neff
 
-    data, made = files.obtain(key, make)
-    lowered, neff = decode(data)
-    metrics.record(metrics.GraphMetrics(
-        options.model_name, metrics.next_number(), sum(node.op == "call_function" for node in graph.graph.nodes), not made,
-        timing["lowering"] * 1e3, timing["compile"] * 1e3, len(neff),
-    ))  # fmt: skip
-    return CompiledGraph(lowered, neff, constants(graph))
+
+def compile_static(graph: GraphModule, inputs: Sequence[Any], options: Options) -> CompiledGraph:
+    """A graph whose sizes are numbers; the program may come from the disk."""
+    return Compilation(graph, inputs, options).run()
 
 
 def constants(graph: GraphModule) -> list[torch.Tensor]:

@@ -37,8 +37,10 @@ class Input:
 class Result:
     """One value that the graph returns.
 
-    kind: "output" (number `value` of the launch's fresh outputs), "argument" (argument `value` itself) or "number" (`value` itself).
-    view: sizes and strides to be shown of an output whose expanded dimensions were computed once. host: it belongs on the CPU.
+    kind: "output" (number `value` of the launch's fresh outputs), "argument" (argument `value`) or "number" (`value` itself).
+    view: sizes, strides and offset (elements, from the tensor's own) under which the tensor is shown, or None for the tensor as
+    it is: results that are views of an argument, or of another result, share its memory as they do in eager execution.
+    host: it belongs on the CPU.
     """
 
     __slots__ = ("kind", "value", "view", "host")
@@ -283,17 +285,7 @@ class _GraphLowering:
             values.append(value)
             aliased.append(number)
             specs.append((value.shape, self.strides[number], value.dtype))
-        results: list[Result] = []
-        known: dict[tuple, int] = {}
-        for item in returned:
-            value = self.values[item] if isinstance(item, Node) else item
-            untouched = isinstance(value, Parameter) and value.number not in self.written
-            if untouched and self.inputs[value.number].kind == "argument":
-                results.append(Result("argument", value.number))
-            elif isinstance(value, Value):
-                results.append(self.fresh(item, value, values, specs, aliased, known))
-            else:
-                results.append(Result("number", value))
+        results = self.results(returned, values, specs, aliased)
         if not values:
             return LoweredGraph(None, [], results, self.draws, [])
         used = {p.number for p in parameters(values) if p.role == "tensor"} | {n for n in aliased if n is not None}
@@ -305,25 +297,84 @@ class _GraphLowering:
         )  # fmt: skip
         return LoweredGraph(module, [self.inputs[n] for n in numbers], results, self.draws, specs)
 
-    def fresh(self, node: Node, value: Value, values: list[Value], specs: list[tuple], aliased: list[int | None],
-              known: dict[tuple, int]) -> Result:  # fmt: skip
-        meta = node.meta["val"]
-        shape, strides = value.shape, self.shapes.all(meta.stride())
-        host = meta.device.type == "cpu"
-        view = None
-        expanded = [d for d, (size, stride) in enumerate(zip(shape, strides, strict=True)) if stride == 0 and size > 1]
-        if expanded:  # compute one element of what is repeated
-            view = (shape, strides)
-            value = hlo.slice(value, [0] * value.rank, [1 if d in expanded else size for d, size in enumerate(shape)])
-            shape = value.shape
-        key = (value, strides)
-        number = known.get(key)
-        if number is None:
-            number = known[key] = len(known)
-            values.append(value)
-            aliased.append(None)
-            specs.append((shape, strides, value.dtype))
-        return Result("output", number, view, host)
+    def results(self, returned: Sequence[Any], values: list[Value], specs: list[tuple], aliased: list[int | None]) -> list[Result]:
+        """What the graph returns; fresh outputs of the launch are appended to the three lists."""
+        holders = self.holders(returned)
+        known: dict[tuple, int] = {}
+        results: list[Result] = []
+        for item in returned:
+            value = self.values[item] if isinstance(item, Node) else item
+            if not isinstance(value, Value):
+                results.append(Result("number", value))
+                continue
+            meta = item.meta["val"]
+            shape, strides = value.shape, self.shapes.all(meta.stride())
+            host = meta.device.type == "cpu"
+            holder = holders.get(storage(meta), item)
+            if holder in self.arguments:
+                base = holder.meta["val"]
+                whole = shape == self.shapes.all(base.shape) and strides == self.shapes.all(base.stride())
+                offset = self.shapes.concrete(meta.storage_offset()) - self.shapes.concrete(base.storage_offset())
+                view = None if whole and offset == 0 else (shape, strides, offset)
+                results.append(Result("argument", self.arguments[holder], view, False))
+                continue
+            view = None
+            if holder is not item:
+                view = (shape, strides, self.shapes.concrete(meta.storage_offset()))
+                meta = holder.meta["val"]
+                value = self.values[holder]
+                shape, strides = value.shape, self.shapes.all(meta.stride())
+            expanded = [d for d, (size, stride) in enumerate(zip(shape, strides, strict=True)) if stride == 0 and size > 1]
+            if expanded:  # compute one element of what is repeated
+                view = view or (shape, strides, 0)
+                value = hlo.slice(value, [0] * value.rank, [1 if d in expanded else size for d, size in enumerate(shape)])
+                shape = value.shape
+            key = (storage(meta), holder if not expanded else item, strides)
+            number = known.get(key)
+            if number is None:
+                number = known[key] = len(known)
+                values.append(value)
+                aliased.append(None)
+                specs.append((shape, strides, value.dtype))
+            results.append(Result("output", number, view, host))
+        return results
+
+    def holders(self, returned: Sequence[Any]) -> dict[int, Node]:
+        """By storage: the node whose tensor holds it all, of which other results are views: an argument, or a result that fills the
+        storage. An argument that the graph writes is none: what was seen of it before the writing is a value of its own."""
+        found: dict[int, Node] = {}
+        for item in returned:
+            if isinstance(item, Node) and isinstance(item.meta.get("val"), torch.Tensor) and not isinstance(self.values[item], Parameter):
+                meta = item.meta["val"]
+                nbytes = meta.untyped_storage().nbytes()
+                dense = self.shapes.concrete(meta.storage_offset()) == 0 and is_dense(
+                    self.shapes.all(meta.shape), self.shapes.all(meta.stride())
+                )
+                if dense and self.shapes.concrete(nbytes) == self.shapes.concrete(meta.numel()) * meta.element_size():
+                    found.setdefault(storage(meta), item)
+        for node, position in self.arguments.items():
+            meta = node.meta.get("val")
+            if isinstance(meta, torch.Tensor):
+                if position in self.written:
+                    found.pop(storage(meta), None)
+                else:
+                    found[storage(meta)] = node
+        return found
+
+
+def storage(tensor: torch.Tensor) -> int:
+    """Identity of a (fake) tensor's storage."""
+    return tensor.untyped_storage()._cdata
+
+
+def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a tensor's elements fill a piece of memory without gaps and without overlaps."""
+    expected = 1
+    for stride, size in sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 def lower_graph(graph: GraphModule, arguments: Sequence[Any]) -> LoweredGraph:

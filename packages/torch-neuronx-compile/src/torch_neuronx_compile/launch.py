@@ -17,25 +17,26 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def encode(lowered: LoweredGraph, neff: bytes) -> bytes:
-    """A compiled graph as bytes, without its constants."""
+def encode(lowered: LoweredGraph, program: str) -> bytes:
+    """What a call needs to know, as text: without the program, of which it holds the key, and without constants."""
     head = {
+        "program": program,
         "inputs": [[i.kind, i.position] for i in lowered.inputs],
         "results": [[r.kind, r.value, r.view, r.host] for r in lowered.results],
         "draws": lowered.draws,
         "specs": lowered.specs,
     }
-    text = json.dumps(head, separators=(",", ":")).encode()
-    return len(text).to_bytes(8, "little") + text + neff
+    return json.dumps(head, separators=(",", ":")).encode()
 
 
-def decode(data: bytes) -> tuple[LoweredGraph, bytes]:
+def decode(data: bytes) -> tuple[LoweredGraph, str]:
     """Inverse of encode()."""
-    size = int.from_bytes(data[:8], "little")
-    head = json.loads(data[8 : 8 + size])
-    results = [Result(kind, value, view and tuple(map(tuple, view)), host) for kind, value, view, host in head["results"]]
+    head = json.loads(data)
+    results = [
+        Result(kind, value, view and (tuple(view[0]), tuple(view[1]), view[2]), host) for kind, value, view, host in head["results"]
+    ]
     specs = [(tuple(shape), tuple(strides), dtype) for shape, strides, dtype in head["specs"]]
-    return LoweredGraph(None, [Input(*i) for i in head["inputs"]], results, head["draws"], specs), data[8 + size :]
+    return LoweredGraph(None, [Input(*i) for i in head["inputs"]], results, head["draws"], specs), head["program"]
 
 
 class CompiledGraph:
@@ -98,9 +99,8 @@ class CompiledGraph:
     def _result(self, result: Result, outputs: list[torch.Tensor], arguments: list[Any]) -> Any:
         if result.kind == "number":
             return result.value
-        if result.kind == "argument":
-            return arguments[result.value]
-        tensor = outputs[result.value]
+        tensor = arguments[result.value] if result.kind == "argument" else outputs[result.value]
         if result.view is not None:
-            tensor = tensor.as_strided(*result.view)
+            sizes, strides, offset = result.view
+            tensor = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
         return tensor.cpu() if result.host else tensor

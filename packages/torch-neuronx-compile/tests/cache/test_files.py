@@ -71,7 +71,7 @@ def test_a_failure_is_not_remembered():
 @pytest.mark.parametrize("keep", [0, 5, 20, 23])
 def test_a_file_cut_short_is_made_again(directory: Path, keep: int):
     files.obtain("key", lambda: b"program")
-    path = directory / "key.neff"
+    path = directory / "key.entry"
     path.write_bytes(path.read_bytes()[:keep])
     assert files.obtain("key", lambda: b"again") == (b"again", True)
     assert files.obtain("key", lambda: b"never") == (b"again", False)

@@ -1,4 +1,6 @@
-"""Programs of graphs: one file each, written by an atomic rename; a lock file for each key, so that many processes compile it once."""
+"""Programs of graphs, and what a call needs to know about them: one file each, written by an atomic rename; a lock file for each key,
+so that many processes compile it once.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,16 @@ def write(path: Path, body: bytes) -> bool:
     return True
 
 
+def path_of(key: str) -> Path:
+    """Where the file of a key is."""
+    return settings.directory() / "graphs" / f"{key}.entry"
+
+
 def obtain(key: str, make: Callable[[], bytes]) -> tuple[bytes, bool]:
-    """The program of a key and whether it was made now. An exception of `make` leaves nothing behind."""
+    """The contents of a key and whether they were made now. An exception of `make` leaves nothing behind."""
     if settings.disabled():
         return make(), True
-    path = settings.directory() / "graphs" / f"{key}.neff"
+    path = path_of(key)
     found = read(path)
     if found is not None:
         return found, False
@@ -77,7 +84,7 @@ def obtain(key: str, make: Callable[[], bytes]) -> tuple[bytes, bool]:
 
 def clear() -> None:
     """Remove all graphs."""
-    for path in (settings.directory() / "graphs").glob("*.neff"):
+    for path in (settings.directory() / "graphs").glob("*.entry"):
         path.unlink(missing_ok=True)
 
 
