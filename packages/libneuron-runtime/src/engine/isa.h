@@ -73,6 +73,18 @@ inline constexpr int kLanes = 16;  // accumulators of a reduction along a row: p
 inline constexpr int kReductions = 8;
 constexpr int reduction_index(Micro op) { return static_cast<int>(op) - static_cast<int>(Micro::REDUCE_SUM); }
 
+// Matrix multiplication on packed panels: `mr` rows of the left operand or `nr` columns of the right one side by side, k after k.
+struct Gemm {
+  int mr = 0, nr = 0;     // 0: not available
+  int bytes = 0;          // of a packed element
+  int k_multiple = 1;     // k of a panel is filled up to a multiple of this, with zeros
+  int64_t k_block = 0;    // elements summed in registers; part of the numerical contract: it must not depend on anything but the kind
+  // Packs `count` <= width vectors of k elements into a panel of `width`, the rest zeros. Strides in elements.
+  void (*pack)(void* panel, int width, const char* from, Dtype dtype, int64_t stride, int64_t k_stride, int64_t count, int64_t k) = nullptr;
+  // c[rows][columns] = (accumulate: c +) a * b, for rows <= mr, columns <= nr. b_stride: elements from one k to the next (nr when packed).
+  void (*tile)(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, int64_t c_stride, int rows, int columns, bool accumulate) = nullptr;
+};
+
 struct Isa {
   const char* name = nullptr;
   int group = 0;  // elements of a group
@@ -106,6 +118,10 @@ struct Isa {
   // accumulators[c] takes from[0][c], from[1][c], ...; row r has index position + r. Accumulators have room for whole groups.
   void (*reduce_columns[kReductions][3])(const char* from, int64_t rows, int64_t columns, char* accumulators, int32_t* indices,
                                          int64_t position) = {};
+
+  Gemm gemm_float;  // F32, from any dtype that loads into it
+  Gemm gemm_bf16;   // both operands BF16, on processors with a dot product of bf16 pairs
+  Gemm gemm_wide;   // I64, from any integer dtype
 
   // Copies rows x columns elements of 1 << index bytes; strides in elements. The two must not overlap, unless they are identical.
   void (*copy[4])(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t from_row, int64_t from_column,

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "engine/instruction.h"
+#include "engine/matmul/matmul.h"
 #include "engine/move/move.h"
 #include "engine/tile/map.h"
 #include "engine/tile/reduce.h"
@@ -12,6 +13,7 @@ std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction) {
     case Opcode::TILE:
       if (static_cast<TileMode>(instruction.params[0]) == TileMode::MAP) return prepare_map(instruction);
       return prepare_reduction(instruction);
+    case Opcode::MATMUL: return prepare_matmul(instruction);
     case Opcode::DMA: return prepare_dma(instruction);
     case Opcode::GATHER: return prepare_gather(instruction);
     case Opcode::SCATTER: return prepare_scatter(instruction);

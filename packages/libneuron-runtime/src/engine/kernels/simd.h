@@ -87,9 +87,24 @@ INLINE vf fma(vf a, vf b, vf c) {
 #elif defined(__aarch64__)
   return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
-  vf r;
-  for (int i = 0; i < kWidth; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
-  return r;
+  // In double the product is exact. The sum is rounded to odd, which makes its second rounding, to float, the only one that counts.
+  vhf r[2];
+  for (int h = 0; h < 2; ++h) {
+    const auto half = [h](vf v) {
+      vhf x;
+      __builtin_memcpy(&x, reinterpret_cast<const char*>(&v) + h * sizeof x, sizeof x);
+      return __builtin_convertvector(x, vd);
+    };
+    const vd p = half(a) * half(b), w = half(c), sum = p + w, t = sum - p;
+    const vd lost = (p - (sum - t)) + (w - t);
+    const vl bits = (vl)sum, inexact = (lost > 0.0) | (lost < 0.0), even = (bits & 1) == 0;
+    const vl away = (lost > 0.0) == (sum > 0.0);  // what was lost would make the magnitude larger
+    const vl odd = bits + (away ? vl{} + 1 : vl{} - 1);
+    r[h] = __builtin_convertvector((vd)((inexact & even) ? odd : bits), vhf);
+  }
+  vf result;
+  __builtin_memcpy(&result, r, sizeof result);
+  return result;
 #endif
 }
 INLINE vd fma(vd a, vd b, vd c) {

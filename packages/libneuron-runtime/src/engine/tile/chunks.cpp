@@ -32,7 +32,7 @@ class ChunksKernel final : public Kernel {
   explicit ChunksKernel(const BoundInstruction& instruction)
       : isa_(isa()), debug_(instruction.debug), column_(static_cast<TileMode>(instruction.params[0]) == TileMode::COLUMN),
         graph_(instruction, instruction.rank - static_cast<int>(instruction.params[1])),
-        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), false), layout_(isa_.group),
+        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), Nest::ROW_MAJOR), layout_(isa_.group),
         elements_(instruction, graph_, nest_, layout_, Class::ELEMENT), kept_(instruction, graph_, nest_, layout_, Class::KEPT),
         uniforms_(graph_, instruction, layout_, isa_), length_(nest_.reduced_size()), phases_(plan(instruction)) {
     chunk_ = column_ ? kColumnChunk : kRowChunk;

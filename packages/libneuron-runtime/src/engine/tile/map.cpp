@@ -25,7 +25,7 @@ constexpr int kSmallSlots = 48;
 class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const BoundInstruction& instruction)
-      : isa_(isa()), debug_(instruction.debug), graph_(instruction, instruction.rank), nest_(instruction, graph_, instruction.rank, true),
+      : isa_(isa()), debug_(instruction.debug), graph_(instruction, instruction.rank), nest_(instruction, graph_, instruction.rank, Nest::ANY),
         layout_(isa_.group), feeds_(instruction, graph_, nest_, layout_, Class::ELEMENT), uniforms_(graph_, instruction, layout_, isa_) {
     choose_blocks();
     const int row = row_, column = nest_.kept - 1;

@@ -5,7 +5,7 @@
 
 namespace neuron::engine {
 
-Nest::Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dimensions, bool free_order)
+Nest::Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dimensions, Order visit)
     : access_of(graph.nodes.size(), -1) {
   const auto find_or_add = [&](Access access) {
     for (size_t i = 0; i < accesses.size(); ++i) {
@@ -43,11 +43,11 @@ Nest::Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dim
   // Dimensions of one element do not matter.
   std::vector<int> order;
   for (int d = 0; d < instruction.rank; ++d) {
-    if (instruction.extents[d] == 1) continue;
+    if (instruction.extents[d] == 1 && visit != AS_GIVEN) continue;
     order.push_back(d);
     ++(d < kept_dimensions ? kept : reduced);
   }
-  if (free_order) {
+  if (visit == ANY) {
     // Largest stride of the stores outermost; a stable sort keeps the given order where they do not tell.
     const auto stride = [&](int d) {
       int64_t s = 0;
@@ -64,6 +64,7 @@ Nest::Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dim
     a.strides.fill(0);
     for (size_t i = 0; i < order.size(); ++i) a.strides[i] = old[order[i]];
   }
+  if (visit == AS_GIVEN) return;
   collapse(kept, reduced);
   const int before = kept;
   collapse(0, kept);

@@ -26,8 +26,12 @@ struct Nest {
   std::vector<Access> accesses;
   std::vector<int> access_of;  // node of the graph -> access, or -1
 
-  // `free_order`: kept dimensions may be visited in any order (MAP); they are sorted so that stores run along memory.
-  Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dimensions, bool free_order);
+  enum Order {
+    ANY,         // kept dimensions are sorted so that stores run along memory (MAP)
+    ROW_MAJOR,   // dimensions stay in order; neighbours may be joined
+    AS_GIVEN,    // the instruction's dimensions, one by one
+  };
+  Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dimensions, Order order);
 
   int rank() const { return kept + reduced; }
   int64_t kept_size() const;     // product of the kept extents

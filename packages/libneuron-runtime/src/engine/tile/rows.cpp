@@ -21,7 +21,7 @@ class RowsKernel final : public Kernel {
  public:
   explicit RowsKernel(const BoundInstruction& instruction)
       : isa_(isa()), debug_(instruction.debug), graph_(instruction, instruction.rank - static_cast<int>(instruction.params[1])),
-        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), false), layout_(isa_.group),
+        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), Nest::ROW_MAJOR), layout_(isa_.group),
         elements_(instruction, graph_, nest_, layout_, Class::ELEMENT), kept_(instruction, graph_, nest_, layout_, Class::KEPT),
         uniforms_(graph_, instruction, layout_, isa_), length_(nest_.reduced_size()), row_(nest_.kept - 1), rows_(rows_of_a_block()),
         phases_(plan(instruction)) {

@@ -7,6 +7,7 @@ namespace neuron::engine {
 
 class Uniforms {
  public:
+  Uniforms() = default;
   // Gives every UNIFORM node a slot. Windows must have been added to the layout before.
   Uniforms(const Graph& graph, const BoundInstruction& instruction, FrameLayout& layout, const Isa& isa);
 

@@ -129,6 +129,34 @@ void reductions() {
   sum("sum 16x16", 16, 16, 16, 1, TileMode::ROW);
 }
 
+void matmuls() {
+  float *a = memory(int64_t{4} << 20), *b = memory(int64_t{8} << 20), *c = memory(int64_t{4} << 20);
+  void* buffers[] = {a, b, c};
+  const auto run = [&](const std::string& name, int64_t batch, int64_t m, int64_t n, int64_t k, Dtype dtype, bool transposed) {
+    Builder mm(Opcode::MATMUL, {batch, m, n, k});
+    mm.instruction.params = {1, 0, 0, 0, 0, 0};
+    mm.add(window(0, dtype, {m * k, k, 0, 1}));
+    mm.add(transposed ? window(1, dtype, {n * k, 0, k, 1}) : window(1, dtype, {n * k, 0, 1, n}));
+    mm.store(mm.f32(Micro::ACC, 0), window(2, dtype, {m * n, n, 1, 0}));
+    const auto kernel = mm.prepare();
+    measure(name, [&] { kernel->run({buffers, nullptr}); }, 2.0 * static_cast<double>(batch * m) * static_cast<double>(n * k));
+  };
+  for (const Dtype dtype : {Dtype::FP32, Dtype::BF16}) {
+    const std::string kind = dtype == Dtype::FP32 ? "mm fp32 " : "mm bf16 ";
+    run(kind + "1024^3", 1, 1024, 1024, 1024, dtype, false);
+    run(kind + "1024^3 nt", 1, 1024, 1024, 1024, dtype, true);
+    run(kind + "64^3", 1, 64, 64, 64, dtype, false);
+    run(kind + "16^3", 1, 16, 16, 16, dtype, false);
+    run(kind + "1x1024x1024", 1, 1, 1024, 1024, dtype, false);
+    run(kind + "1x1024x1024 nt", 1, 1, 1024, 1024, dtype, true);
+    run(kind + "8x1024x1024 nt", 1, 8, 1024, 1024, dtype, true);
+    run(kind + "128x128x512", 1, 128, 128, 512, dtype, false);
+    run(kind + "32x4096x1024", 1, 32, 4096, 1024, dtype, false);
+    run(kind + "32 of 256^3", 32, 256, 256, 256, dtype, false);
+    run(kind + "32 of 512x512x64 nt", 32, 512, 512, 64, dtype, true);
+  }
+}
+
 }  // namespace
 }  // namespace neuron::engine::test
 
@@ -138,5 +166,6 @@ int main(int count, char** arguments) {
   std::printf("isa %s, %d threads\n", isa().name, threads());
   test::maps();
   test::reductions();
+  test::matmuls();
   return 0;
 }
