@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch_neuronx._op_compiler import LaunchScalar, OpRequest, OpTraits, TensorSpec
 
-from torch_neuronx_compile.cache import fingerprint, guards, settings, store
+from torch_neuronx_compile.cache import fingerprint, guards, store
 
 
 class OpCompiler:
@@ -103,15 +103,12 @@ def _tensor(spec: TensorSpec, parts: list[str]) -> None:
 
 def is_contiguous(spec: TensorSpec) -> bool:
     """Whether a tensor lies in row-major order, as torch defines it."""
+    if 0 in spec.shape:
+        return True
     expected = 1
     for size, stride in zip(reversed(spec.shape), reversed(spec.strides), strict=True):
-        if size == 0:
-            return True
         if size != 1:
             if stride != expected:
                 return False
             expected *= size
     return True
-
-
-__all__ = ["OpCompiler", "is_contiguous", "settings", "signature"]

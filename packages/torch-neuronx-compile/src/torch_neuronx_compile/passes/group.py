@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch_neuronx_compile.dim import Size, hint
 from torch_neuronx_compile.passes.plan import MOVERS, Access, Node
@@ -24,7 +24,7 @@ class Group:
     factors 2, 3, 4. `reduced` are the factors that the reductions combine. `frames` say which factors make up a member's dimensions.
     """
 
-    __slots__ = ("kind", "mode", "factors", "reduced", "frames", "accesses", "uses", "first", "last", "size", "random")
+    __slots__ = ("kind", "mode", "factors", "reduced", "frames", "uses", "moving", "first", "last", "size", "random")
 
     def __init__(self, node: Node, accesses: Sequence[Access], size: int):
         shape = node.shape
@@ -42,8 +42,8 @@ class Group:
         self.frames: dict[Node, Frame] = {
             node: tuple(numbers.get(d, ()) for d in range(len(shape)) if node.op != "reduce" or d not in dims)
         }
-        self.accesses = list(accesses)  # what the members read, with repetitions
-        self.uses = [(node, access) for access in accesses]
+        self.uses: dict[Node, list[Access]] = {node: list(accesses)}  # what each member reads
+        self.moving: set[Node] = set()  # with a reduction: members over all elements that change along a row
         self.first = self.last = node.number
         self.size = size
         self.random = node.op == "random_bits"
@@ -61,6 +61,11 @@ class Group:
     def members(self) -> list[Node]:
         """The nodes of the group, operands first."""
         return sorted(self.frames, key=lambda node: node.number)
+
+    @property
+    def accesses(self) -> list[Access]:
+        """What the members read, with repetitions."""
+        return [access for accesses in self.uses.values() for access in accesses]
 
     @property
     def loops(self) -> tuple[list[int], list[int]]:
@@ -122,15 +127,22 @@ class Group:
         if union is None:
             return None
         union.random = base.random or added.random
-        union.uses = base.uses + added.uses
         if union.random and not union._counts_elements():
             return None
-        for reader, access in union.uses:
-            if access.node in union.frames and not union.agrees(reader, access):
+        union.uses = {**base.uses, **added.uses}
+        newest = added.first > base.last  # then no member of the base reads a new one
+        for readers, frames in ((added.uses, base.frames), ({} if newest else base.uses, added.frames)):
+            for reader, accesses in readers.items():
+                for access in accesses:
+                    if access.node in frames and not union.agrees(reader, access):
+                        return None
+        if union.reduced:
+            known = newest and bool(base.reduced)
+            union.moving = set(base.moving) if known else set()
+            if not union._fits_rows(added.frames if known else union.frames):
                 return None
-        if union.reduced and not (union.is_worthwhile() and union.moves_with_elements()):
-            return None
-        union.accesses = base.accesses + added.accesses
+        else:
+            union.moving = base.moving
         union.first = min(base.first, added.first)
         union.last = max(base.last, added.last)
         union.size = base.size + added.size
@@ -180,44 +192,39 @@ class Group:
         in_order = kept + reduced == list(range(len(self.factors)))
         return in_order and not any(node.op == "random_bits" and self.reduced and self.is_row(node) for node in self.frames)
 
-    def is_worthwhile(self) -> bool:
-        """Whether elements may be visited again after a reduction, if some member needs that."""
+    def _fits_rows(self, nodes: Iterable[Node]) -> bool:
+        """Whether new members may share an instruction with its reductions. Every member over all elements must be computed from
+        something that changes along a row (what is the same for a whole row is stored once a row); and elements are
+        visited again after a reduction only where that is cheap.
+        """
+        again = self._may_visit_again()
+        for node in sorted(nodes, key=lambda node: node.number):
+            accesses = self.uses[node]
+            if node.op != "reduce" and self.is_row(node):
+                continue
+            inside = [access.node for access in accesses if access.node in self.frames]
+            if not again and any(source not in self.moving for source in inside):
+                return False
+            if node.op == "reduce":
+                continue
+            if node.op == "random_bits" or any(self._moves(node, access) for access in accesses):
+                self.moving.add(node)
+            else:
+                return False
+        return True
+
+    def _may_visit_again(self) -> bool:
         rows, row = 1, 1
         for i, size in enumerate(self.factors):
             if i in self.reduced:
                 row *= hint(size)
             else:
                 rows *= hint(size)
-        if self.mode == "ROW" and (row <= ROW_LIMIT or rows >= MANY_ROWS):
-            return True
-        late: set[Node] = set()  # elements that need a row's result
-        for node, access in sorted(self.uses, key=lambda use: use[0].number):
-            if access.node not in self.frames:
-                continue
-            at_rows = node.op != "reduce" and self.is_row(node)
-            if not at_rows and (access.node in late or self.is_row(access.node)):
-                return False
-        return True
+        return self.mode == "ROW" and (row <= ROW_LIMIT or rows >= MANY_ROWS)
 
-    def moves_with_elements(self) -> bool:
-        """Whether every member over all elements is computed from something that changes along a row: an instruction stores what is
-        the same for a whole row once a row."""
-        moving: set[Node] = set()
-        uses: dict[Node, list[Access]] = {}
-        for node, access in self.uses:
-            uses.setdefault(node, []).append(access)
-        for node in self.members:
-            if node.op == "reduce" or self.is_row(node):
-                continue
-            if node.op == "random_bits" or any(self._moves(node, access, moving) for access in uses.get(node, ())):
-                moving.add(node)
-            else:
-                return False
-        return True
-
-    def _moves(self, node: Node, access: Access, moving: set[Node]) -> bool:
+    def _moves(self, node: Node, access: Access) -> bool:
         if access.node in self.frames:
-            return access.node in moving
+            return access.node in self.moving
         if access.node.op in ("splat", "scalar"):
             return False
         window = self.window(access.strides, self.space_frame(node))
