@@ -76,7 +76,7 @@ NeffHeader read_neff_header(std::span<const std::byte> file);
 void write_neff_header(const NeffHeader& header, std::span<std::byte, kNeffHeaderBytes> out);
 std::array<std::byte, 16> neff_hash(std::span<const std::byte> file);
 
-// Regular files of a ustar archive. Throws Error(NRT_INVALID).
+// Regular files of a tar archive. Throws Error(NRT_INVALID).
 std::vector<NeffMember> read_tar(std::span<const std::byte> archive);
 // Appends one member and its padding.
 void append_tar(std::vector<std::byte>& archive, const std::string& name, std::span<const std::byte> bytes);

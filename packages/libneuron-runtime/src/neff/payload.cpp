@@ -1,5 +1,6 @@
-// The payload of a NEFF: a ustar archive, perhaps compressed by gzip.
+// The payload of a NEFF: a tar archive (ustar, POSIX or GNU), perhaps compressed by gzip.
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <string_view>
 #include <unordered_set>
@@ -39,6 +40,30 @@ bool octal(std::string_view text, uint64_t& value) {
   return true;
 }
 
+// Name of a member by its own header.
+std::string short_name(const std::byte* block) {
+  std::string name(field(block, 0, kNameBytes));
+  if (field(block, kMagic, 5) == "ustar") {
+    if (const auto prefix = field(block, kPrefix, kPrefixBytes); !prefix.empty())
+      name = std::string(prefix) + "/" + name;
+  }
+  return name;
+}
+
+// The path in a POSIX extended header, whose records are "LENGTH KEY=VALUE\n"; empty when there is none.
+std::string pax_path(std::string_view records) {
+  while (!records.empty()) {
+    size_t length = 0;
+    const auto [end, error] = std::from_chars(records.data(), records.data() + records.size(), length);
+    if (error != std::errc() || length <= static_cast<size_t>(end - records.data()) || length > records.size()) break;
+    std::string_view record = records.substr(0, length);
+    record.remove_prefix(static_cast<size_t>(end - records.data()));
+    if (record.starts_with(" path=") && record.ends_with('\n')) return std::string(record.substr(6, record.size() - 7));
+    records.remove_prefix(length);
+  }
+  return "";
+}
+
 uint64_t checksum(const std::byte* block) {
   uint64_t sum = 8 * ' ';  // the checksum field itself counts as spaces
   for (size_t n = 0; n < kTarBlock; ++n) {
@@ -52,6 +77,7 @@ uint64_t checksum(const std::byte* block) {
 std::vector<NeffMember> read_tar(std::span<const std::byte> archive) {
   std::vector<NeffMember> members;
   std::unordered_set<std::string> names;
+  std::string long_name;  // of the next member, from an extended header
   size_t position = 0;
   while (archive.size() - position >= kTarBlock) {
     const std::byte* block = archive.data() + position;
@@ -66,20 +92,29 @@ std::vector<NeffMember> read_tar(std::span<const std::byte> archive) {
                   format("NEFF: the tar member at byte %zu of the payload is larger than the file", position));
     }
     position += kTarBlock;
-    const char type = static_cast<char>(block[kType]);
-    if (type == '0' || type == '\0') {  // a regular file; directories and extended headers are passed over
-      std::string name(field(block, 0, kNameBytes));
-      if (field(block, kMagic, 5) == "ustar") {
-        if (const auto prefix = field(block, kPrefix, kPrefixBytes); !prefix.empty())
-          name = std::string(prefix) + "/" + name;
+    const std::span<const std::byte> content = archive.subspan(position, size);
+    const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+    switch (static_cast<char>(block[kType])) {
+      case 'x':
+        long_name = pax_path(text);
+        break;
+      case 'L':
+        long_name = text.substr(0, text.find('\0'));
+        break;
+      case '0':
+      case '\0': {
+        std::string name = long_name.empty() ? short_name(block) : long_name;
+        if (name.starts_with("./")) name.erase(0, 2);
+        if (members.size() == kMaxMembers || name.empty() || !names.insert(name).second) {
+          throw Error(
+              NRT_INVALID,
+              format("NEFF: tar member %zu is unnamed, has an earlier one's name, or is one too many", members.size()));
+        }
+        members.push_back({std::move(name), content});
+        [[fallthrough]];
       }
-      if (name.starts_with("./")) name.erase(0, 2);
-      if (members.size() == kMaxMembers || name.empty() || !names.insert(name).second) {
-        throw Error(
-            NRT_INVALID,
-            format("NEFF: tar member %zu is unnamed, has an earlier one's name, or is one too many", members.size()));
-      }
-      members.push_back({std::move(name), archive.subspan(position, size)});
+      default:
+        long_name.clear();  // directories and links are passed over
     }
     position += std::min<size_t>((size + kTarBlock - 1) / kTarBlock * kTarBlock, archive.size() - position);
   }

@@ -15,10 +15,10 @@ from libneuron_runtime import Model, NeffError, neff
 PROGRAM = SAMPLES["row"]().to_bytes()
 
 
-def vendor(members: dict[str, bytes], compress: bool = True) -> bytes:
+def vendor(members: dict[str, bytes], compress: bool = True, tar_format: int = tarfile.GNU_FORMAT) -> bytes:
     """A file as another compiler lays it out: gzip, then zeros to a multiple of 1024."""
     archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
+    with tarfile.open(fileobj=archive, mode="w", format=tar_format) as tar:
         for name, data in members.items():
             member = tarfile.TarInfo(name)
             member.size = len(data)
@@ -115,10 +115,11 @@ def test_compressed_programs_run() -> None:
     Model(vendor({neff.PROGRAM_MEMBER: PROGRAM}))
 
 
-def test_long_tar_names() -> None:
-    # The ustar prefix field; a directory entry in between is passed over.
+@pytest.mark.parametrize("tar_format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_tar_names(tar_format: int) -> None:
     name = "debug_info/" + "d" * 60 + "/" + "f" * 60
-    assert neff.unpack(vendor({name: b"data"}, compress=False)).members == {name: b"data"}
+    members = {name: b"data", "short": b"more"}
+    assert neff.unpack(vendor(members, compress=False, tar_format=tar_format)).members == members
 
 
 def test_a_damaged_gzip_stream_is_refused() -> None:

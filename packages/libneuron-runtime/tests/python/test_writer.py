@@ -79,8 +79,10 @@ def test_every_value_operation_agrees_with_the_runtime() -> None:
                 p.align(a, 8),
             ]
             offset = p.const(1 << 20)  # sizes cannot be negative
-            p.input("x", Dtype.FP32, [p.add(value, offset) for value in values], nbytes=p.const(0))
-            shapes.append(Model(neff.pack(p.to_bytes(), name="values")).bind(numbers).io[0].dims)
+            for n, value in enumerate(values):
+                p.input(f"x{n}", Dtype.FP32, [p.add(value, offset)], nbytes=p.const(0))
+            bound = Model(neff.pack(p.to_bytes(), name="values")).bind(numbers)
+            shapes.append([io.dims for io in bound.io])
         assert shapes[0] == shapes[1], numbers
 
 
@@ -110,7 +112,7 @@ def test_read_refuses_sections_outside_the_program() -> None:
         read(patched(data, "section", 0, offset=1 << 40))
     with pytest.raises(ValueError, match="unknown kind 50"):
         read(patched(data, "section", 0, kind=50))
-    with pytest.raises(ValueError, match="section 1000 of|section 8 of|lies outside the program"):
+    with pytest.raises(ValueError, match="unknown kind|of 1000 lies outside"):
         read(patched(data, "header", 0, section_count=1000))
 
 
