@@ -62,6 +62,10 @@ class Inference {
         stack[i] = c10::IValue();
       }
       replace_tensors(stack[i], [&](const at::Tensor& tensor) {
+        // Meta kernels take 0-d CPU tensors as they are; those written in Python want wrapped numbers to be on the CPU.
+        if (is_host_scalar(tensor) && !contains(op_.written, i)) {
+          return tensor;
+        }
         metas_.push_back({meta_of(tensor), i, arguments[i].isList()});
         return metas_.back().tensor;
       });
