@@ -57,6 +57,24 @@ def test_layer_norm_is_one_tile():
     torch.testing.assert_close(got, torch.nn.functional.layer_norm(data[0], [64], data[1], data[2]))
 
 
+def test_what_is_the_same_along_a_row_is_stored_at_every_element():
+    x = tensor(0, (5, 7))
+    total = rows(x, [1], "add")
+    results = [hlo.multiply(total, number(2.0, x)), hlo.subtract(x, total)]
+    assert opcodes(compiled([x], results)) == ["TILE"]
+    data = torch.arange(35.0).view(5, 7)
+    got = run([x], results, [data])
+    assert torch.equal(got[0], (data.sum(1, keepdim=True) * 2).expand(5, 7)) and torch.equal(got[1], data - data.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize("dims", [[0], [1], [0, 1]])
+def test_a_reduction_of_something_repeated(dims: list[int]):
+    x = tensor(0, (5,))
+    data = torch.arange(5.0)
+    (got,) = run([x], [hlo.reduce(hlo.broadcast_in_dim(x, (5, 7), [0]), "add", dims)], [data])
+    assert torch.equal(got, data[:, None].expand(5, 7).sum(dims))
+
+
 def test_linear_and_gelu_are_one_matmul():
     x, w, b = tensor(0, (4, 9, 16)), tensor(1, (24, 16)), tensor(2, (24,))
     dot = hlo.dot_general(x, w, contracting=((2,), (1,)))

@@ -50,18 +50,21 @@ def test_a_view_of_a_computed_value_needs_no_further_pass(name: str):
     assert opcodes(compiled([x], [result])) == ["TILE"]
     data = torch.rand(4, 6, 10)
     (got,) = run([x], [result], [data])
-    assert torch.equal(got, -reference(data.sqrt()))
+    assert torch.equal(got, -reference(data.double().sqrt().float()))  # torch's own float32 sqrt is off by a unit at times
 
 
 def test_what_strides_cannot_say_is_copied_once():
-    x = tensor(0, (4, 6, 10))
-    flat = hlo.reshape(hlo.transpose(x, [2, 0, 1]), (240,))
-    program = compiled([x], [hlo.negate(flat), hlo.abs(flat)])
-    assert opcodes(program).count("DMA") == 1
-    data = torch.randn(4, 6, 10)
-    got = run([x], [hlo.negate(flat), hlo.abs(flat)], [data])
-    want = data.permute(2, 0, 1).reshape(240)
-    assert torch.equal(got[0], -want) and torch.equal(got[1], want.abs())
+    """A product reads its operand by strides; an element-wise reader takes the loops of the operand."""
+    x, w = tensor(0, (4, 6, 10)), tensor(1, (8, 3))
+    flat = hlo.reshape(hlo.transpose(x, [2, 0, 1]), (30, 8))
+    product = hlo.dot_general(flat, w, contracting=((1,), (0,)))
+    assert opcodes(compiled([x, w], [product, hlo.negate(flat)])) == ["DMA", "MATMUL", "TILE"]
+    assert opcodes(compiled([x], [hlo.negate(hlo.reshape(flat, (240,)))])) == ["TILE"]
+    data = [torch.randn(4, 6, 10), torch.randn(8, 3)]
+    got = run([x, w], [product, hlo.negate(flat)], data)
+    want = data[0].permute(2, 0, 1).reshape(30, 8)
+    torch.testing.assert_close(got[0], want @ data[1])
+    assert torch.equal(got[1], -want)
 
 
 def test_a_transposed_result_is_stored_where_it_belongs():

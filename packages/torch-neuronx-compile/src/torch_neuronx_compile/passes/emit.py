@@ -133,7 +133,7 @@ class _Emitter:
             reduced = len(inner)
             extents = extents + inner
             strides = [a + b for a, b in zip(strides, more, strict=True)]
-        body.write(strides)
+        body.write(strides, last_loop=len(extents) - 1)
         transcendental = any(m.op in TRANSCENDENTAL for m in body.program.micro)
         self.add("TILE", "SCALAR" if transcendental else "VECTOR", extents, body.patterns, body.program.micro,
                  [MODES[group.mode], reduced], body.where, body.stored)  # fmt: skip
@@ -309,7 +309,7 @@ class Body:
             self.patterns.append(Window(buffer, dtype, offset, strides))
         return number
 
-    def write(self, strides: list[list[Size]], accumulated: int | None = None) -> None:
+    def write(self, strides: list[list[Size]], *, accumulated: int | None = None, last_loop: int = 0) -> None:
         """Make the micro-program; strides: windows() after loops were merged. accumulated: register of the MATMUL's element."""
         self._strides = strides
         fusion = self.emitter.fusion
@@ -327,7 +327,13 @@ class Body:
                 pattern = self.first + len(self.patterns)
                 self.patterns.append(Window(buffer, node.dtype, offset, strides[number]))
                 self.stored.add(pattern)
-                self.program.store(pattern, self._registers[node], STORAGE[node.dtype][1])
+                kind = STORAGE[node.dtype][1]
+                register = self._registers[node]
+                if self.group.repeats_along_rows(node):
+                    # A register that is the same for a whole row is stored once a row; this one is wanted at every element.
+                    always = self.program.emit("GE", "I64", self.program.emit("IOTA", "I64", last_loop), self.program.number(0, "i64"))
+                    register = self.program.emit("SELECT", kind, always, register, register)
+                self.program.store(pattern, register, kind)
 
     def compute(self, node: Node, operands: Sequence[Operand]) -> int:
         registers, dtypes = [], []
@@ -402,7 +408,7 @@ class _Matmul:
         accumulated = (
             body.program.round(accumulated, dot.dtype) if kind == "F32" else body.program.convert(accumulated, "i64", dot.dtype)
         )
-        body.write(strides[2:], accumulated)
+        body.write(strides[2:], accumulated=accumulated)
         windows = [
             Window(left_buffer, lhs.dtype, left_offset, strides[0]),
             Window(right_buffer, rhs.dtype, right_offset, strides[1]),

@@ -193,25 +193,23 @@ class Group:
         return in_order and not any(node.op == "random_bits" and self.reduced and self.is_row(node) for node in self.frames)
 
     def _fits_rows(self, nodes: Iterable[Node]) -> bool:
-        """Whether new members may share an instruction with its reductions. Every member over all elements must be computed from
-        something that changes along a row (what is the same for a whole row is stored once a row); and elements are
-        visited again after a reduction only where that is cheap.
+        """Whether new members may share an instruction with its reductions: elements are visited again after a reduction only
+        where that is cheap. Notes which of them move along a row.
         """
         again = self._may_visit_again()
         for node in sorted(nodes, key=lambda node: node.number):
-            accesses = self.uses[node]
             if node.op != "reduce" and self.is_row(node):
                 continue
-            inside = [access.node for access in accesses if access.node in self.frames]
-            if not again and any(source not in self.moving for source in inside):
+            accesses = self.uses[node]
+            if not again and any(access.node in self.frames and access.node not in self.moving for access in accesses):
                 return False
-            if node.op == "reduce":
-                continue
-            if node.op == "random_bits" or any(self._moves(node, access) for access in accesses):
+            if node.op == "random_bits" or (node.op != "reduce" and any(self._moves(node, access) for access in accesses)):
                 self.moving.add(node)
-            else:
-                return False
         return True
+
+    def repeats_along_rows(self, node: Node) -> bool:
+        """Whether a member over all elements is computed from nothing that changes along a row."""
+        return bool(self.reduced) and node not in self.moving and node.op != "reduce" and not self.is_row(node)
 
     def _may_visit_again(self) -> bool:
         rows, row = 1, 1
