@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 import torch
+import torch._inductor.inductor_prims  # defines prims::fma, which Dynamo writes
+import torch._prims  # defines the other operators of `prims`
 
 from torch_neuronx_compile.lowering import ROWS, Unsupported, functional, lookup, lowers
 from torch_neuronx_compile.lowering.promotion import hlo_dtype, result_type

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
@@ -51,9 +50,21 @@ class Functional:
         return (*args, *(None,) * self.padding)
 
 
-@cache
+_FOUND: dict[str, Functional] = {}
+
+
 def functional(name: str) -> Functional | None:
-    """The row that computes an operator such as "aten::add_.Tensor" or "aten::mean.out"; None if there is none."""
+    """The row that computes an operator such as "aten::add_.Tensor" or "aten::mean.out"; None if there is none.
+
+    A None is not remembered: an operator may be defined later (`prims` when torch.compile is first used, libraries of users).
+    """
+    found = _FOUND.get(name)
+    if found is None and (found := _find(name)) is not None:
+        _FOUND[name] = found
+    return found
+
+
+def _find(name: str) -> Functional | None:
     called = schema(name)
     if called is None:
         return None

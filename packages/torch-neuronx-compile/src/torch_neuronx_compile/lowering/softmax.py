@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -9,7 +10,7 @@ import torch
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx_compile.lowering.promotion import compute_dtype, hlo_dtype
 from torch_neuronx_compile.lowering.registry import lowers
-from torch_neuronx_compile.lowering.shape import dimension, expand_reduced
+from torch_neuronx_compile.lowering.shape import dimension, expand_reduced, full
 from torch_neuronx_compile.stablehlo import Value
 
 
@@ -29,6 +30,12 @@ def spread(x: Value, body: str, d: int) -> Value:
 def _softmax(x: Value, d: int) -> Value:
     exponentials = hlo.exponential(hlo.subtract(x, spread(x, "maximum", d)))
     return hlo.divide(exponentials, spread(exponentials, "add", d))
+
+
+def _safe_softmax(x: Value, d: int) -> Value:
+    """Softmax whose rows of nothing but -inf are zeros, not NaN."""
+    masked = hlo.compare(spread(x, "maximum", d), full(-math.inf, x), "EQ")
+    return hlo.select(masked, full(0, x), _softmax(x, d))
 
 
 def _log_softmax(x: Value, d: int) -> Value:
@@ -61,6 +68,13 @@ def _backward(function: Callable[..., Value]) -> Callable[[Value, Value, int, to
         return hlo.convert(result, hlo_dtype(input_dtype))
 
     return row
+
+
+@lowers("aten::_safe_softmax")
+def safe_softmax(x: Value, dim: int, dtype: torch.dtype | None) -> Value:
+    result = x.dtype if dtype is None else hlo_dtype(dtype)
+    wide = hlo.convert(hlo.convert(x, result), compute_dtype(result))
+    return hlo.convert(along(_safe_softmax, dim, wide), result)
 
 
 lowers("aten::_softmax")(_forward(_softmax))

@@ -81,6 +81,13 @@ def addcmul(x: Value, a: Value, b: Value, value: Operand = 1) -> Value:
     return apply_wide(lambda x, a, b, v: hlo.add(x, hlo.multiply(hlo.multiply(v, a), b)), dtype, x, a, b, value)
 
 
+@lowers("prims::fma")
+def fma(a: Value, b: Value, c: Value) -> Value:
+    """a * b + c, which Dynamo writes for a product and a sum of one optimizer step. Here the product is rounded, as
+    everywhere on the device."""
+    return apply_wide(lambda a, b, c: hlo.add(hlo.multiply(a, b), c), a.dtype, a, b, c)
+
+
 @lowers("aten::addcdiv", operands=("value",))
 def addcdiv(x: Value, a: Value, b: Value, value: Operand = 1) -> Value:
     """x + value * a / b."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch._prims  # defines the operators of `prims`
 
 from ..case import ALL_DTYPES, Case, Tensor
 

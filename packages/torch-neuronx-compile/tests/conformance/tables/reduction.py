@@ -133,8 +133,13 @@ def _softmax() -> list[Case]:
                 cases.append(Case(f"aten::{name}", (x, dim, False), {}, LOG_HALF if name == "_log_softmax" and tolerance is ORDER_HALF else tolerance))
                 output = Tensor(dtype, shape, low=-3.0, high=-0.1) if name == "_log_softmax" else Tensor(dtype, shape, low=0.0, high=1.0)
                 cases.append(Case(f"aten::{name}_backward_data", (x, output, dim, dtype), {}, ORDER if dtype in (F32, F64) else ORDER_BACKWARD))
+    for dtype, tolerance in ((F32, SEVERAL), (BF16, ORDER_HALF)):
+        for shape, dim in SINGLE:
+            cases.append(Case("aten::_safe_softmax", (Tensor(dtype, shape, scale=3.0), dim), {}, tolerance))
     masked = Tensor(F32, (2, 4), values=(0.0, -math.inf, 1.0, -math.inf, -math.inf, -math.inf, -math.inf, -math.inf))
     cases.append(Case("aten::_softmax", (masked, 1, False), {}, SEVERAL))
+    cases.append(Case("aten::_safe_softmax", (masked, 1), {}, SEVERAL))
+    cases.append(Case("aten::_safe_softmax", (masked, 1), {"dtype": F64}, SEVERAL))
     return cases
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import torch
+import torch._inductor.inductor_prims  # defines prims::fma, which Dynamo writes
+import torch._prims  # defines the other operators of `prims`
 
 from ..case import ALL_DTYPES, FLOATS, SHAPES, Case, Number, Tensor, Tolerance, grid
 
@@ -73,6 +75,7 @@ def _fused() -> list[Case]:
         for value in (1, 0.37):
             cases += grid(f"aten::{name}", (F32,), TRIPLES, value=value, data={"low": 0.5, "high": 2.0}, tolerance=FUSED)
             cases += grid(f"aten::{name}", (BF16, F16), TRIPLES, value=value, data={"low": 0.5, "high": 2.0}, tolerance=FUSED_HALF)
+    cases += grid("prims::fma", (F32,), TRIPLES[2:], data={"special": False}, tolerance=FUSED)
     cases += grid("aten::addcmul", (I64,), TRIPLES, value=2)
     return cases
 
