@@ -59,6 +59,14 @@ c10::Device common_device(const Operator& op, c10::ArrayRef<c10::IValue> argumen
     });
   }
   if (!device) {
+    if (op.generator >= 0 && !arguments[static_cast<size_t>(op.generator)].isNone()) {
+      // Only the generator brought the call here. Factories have no tensor.
+      for (const c10::IValue& argument : arguments) {
+        for_each_tensor(argument, [&](const at::Tensor& tensor) {
+          TORCH_CHECK(false, "Expected a '", tensor.device().type(), "' device type for generator but found 'neuron'");
+        });
+      }
+    }
     for (const c10::IValue& argument : arguments) {
       if (argument.isDevice() && argument.toDevice().type() == kNeuron) {
         return c10::Device(kNeuron, resolve(argument.toDevice()));
