@@ -111,6 +111,11 @@ print(torch.neuron.get_device_properties().name, torch_neuronx.utils.get_platfor
     assert done.stdout.split() == [name, name], done.stderr
 
 
+def test_unknown_platform(python):
+    done = python("import torch; torch.neuron.get_device_name()", NEURON_PLATFORM_TARGET_OVERRIDE="trn9")
+    assert "NEURON_PLATFORM_TARGET_OVERRIDE='trn9' names no target: use one of" in done.stderr
+
+
 def test_asking_does_not_start_the_runtime(python):
     code = """
 import torch

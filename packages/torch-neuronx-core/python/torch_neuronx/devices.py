@@ -117,19 +117,32 @@ def synchronize(device: Device = None) -> None:
 class DeviceProperties:
     """What :func:`get_device_properties` returns."""
 
-    name: str  #: platform target: "trn1", "trn2" or "trn3"
+    name: str  #: platform target: "trn1", "trn2", "trn2u", "trn3"...
     total_memory: int  #: bytes of device memory that tensors may take
     generation: int  #: of the NeuronCore: 2, 3 or 4
 
 
-_GENERATIONS = {"trn1": 2, "inf2": 2, "trn2": 3, "trn3": 4}
+_GENERATIONS = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 3, "trn2n": 3, "trn2u": 3, "trn3": 4}
 _TARGETS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
+# nrt_instance_family_t to platform target
+_FAMILIES = {2: "trn1", 3: "trn1n", 4: "inf2", 6: "trn2n", 7: "inf2", 9: "trn2u", 13: "trn2u", 14: "trn3", 15: "trn3"}
 
 
 def _platform_target() -> str:
-    """The target: ``NEURON_PLATFORM_TARGET_OVERRIDE`` (trn1 or gen2, trn2 or gen3, trn3 or gen4), else the runtime's."""
-    target = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE", "").lower() or _C.instance()[1].lower() or "trn2"
-    return _TARGETS.get(target, target)
+    """The target: ``NEURON_PLATFORM_TARGET_OVERRIDE`` (trn1 or gen2, trn2 or gen3, trn3 or gen4), else the machine's.
+
+    ValueError when the variable names no target.
+    """
+    override = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE", "").lower()
+    if not override:
+        return _FAMILIES.get(_C.instance_family(), "trn2")
+    target = _TARGETS.get(override, override)
+    if target not in _GENERATIONS:
+        raise ValueError(
+            f"NEURON_PLATFORM_TARGET_OVERRIDE={override!r} names no target: use one of "
+            f"{', '.join(sorted({*_GENERATIONS, *_TARGETS}))}"
+        )
+    return target
 
 
 def get_device_properties(device: Device = None) -> DeviceProperties:
@@ -138,7 +151,7 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
     _C.initialize()
     _, total = torch._C._accelerator_getMemoryInfo(index)
     target = _platform_target()
-    return DeviceProperties(name=target, total_memory=total, generation=_GENERATIONS.get(target, 0))
+    return DeviceProperties(name=target, total_memory=total, generation=_GENERATIONS[target])
 
 
 def get_device_name(device: Device = None) -> str:
@@ -150,7 +163,7 @@ def get_device_name(device: Device = None) -> str:
 def get_device_capability(device: Device = None) -> tuple[int, int]:
     """Generation of the NeuronCore, and 0."""
     _get_device_index(device)
-    return _GENERATIONS.get(_platform_target(), 0), 0
+    return _GENERATIONS[_platform_target()], 0
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -38,18 +38,19 @@ class Event(torch.Event, metaclass=_EventType):
         return torch.Event(device, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
-def _as_neuron(stream: torch.Stream) -> Stream:
-    return Stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
+def _stream(stream_id: int, device_index: int) -> Stream:
+    return Stream(stream_id=stream_id, device_index=device_index, device_type=_DEVICE_TYPE)
 
 
 def current_stream(device: Device = None) -> Stream:
     """The calling thread's stream of a device."""
-    return _as_neuron(torch._C._accelerator_getStream(_get_device_index(device)))
+    index = _get_device_index(device)
+    return _stream(_C.current_stream_id(index), index)
 
 
 def default_stream(device: Device = None) -> Stream:
     """The stream that every thread starts with."""
-    return Stream(stream_id=0, device_index=_get_device_index(device), device_type=_DEVICE_TYPE)
+    return _stream(0, _get_device_index(device))
 
 
 def set_stream(stream: torch.Stream | None) -> None:
