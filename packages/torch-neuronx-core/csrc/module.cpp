@@ -2,8 +2,6 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <cstdint>
-#include <string>
-#include <tuple>
 
 #include "aten/registration.h"
 #include "dispatch/bindings.h"
@@ -39,14 +37,16 @@ void register_device() {
   dispatch::register_dispatch();  // last: it leaves out what the others answer
 }
 
-std::tuple<std::string, std::string> instance() {
+int instance_family() {
   nrt_instance_info_t info{};
   check(nrt_get_instance_info(&info, sizeof(info)), "Cannot tell what machine this is");
-  return {std::to_string(info.family), info.arch_name};
+  return info.family;
 }
 
-// (device, stream id) of the calling thread's stream, for backends that name streams by number.
-int64_t current_stream_id(int device) { return current_stream(static_cast<c10::DeviceIndex>(device)).id(); }
+// Number of the calling thread's stream on a device.
+int64_t current_stream_id(int device) {
+  return current_stream(resolve(c10::Device(kNeuron, static_cast<c10::DeviceIndex>(device)))).id();
+}
 
 }  // namespace
 
@@ -74,7 +74,7 @@ PYBIND11_MODULE(_C, m) {
       },
       "Reserve `advance` random numbers of the device's default generator; returns (seed, offset of the first).");
   m.def("live_blocks", [](int device) { return live_blocks(static_cast<c10::DeviceIndex>(device)); });
-  m.def("instance", &instance);
+  m.def("instance_family", &instance_family);
   m.def("host_visible", &nrtx_host_visible);
   m.def("set_threads", [](int threads) { check(nrtx_set_threads(threads), "Cannot set the number of threads"); });
   m.def("get_threads", &nrtx_get_threads);
