@@ -1,10 +1,53 @@
 // Strided copies of two dimensions, by size of element.
+#include <type_traits>
+
 #include "engine/kernels/stage.h"
+#include "engine/kernels/transpose.h"
 
 namespace neuron::engine::NEURON_ISA {
 namespace {
 
-constexpr int64_t kTile = 16;  // a transposed copy reads and writes whole cache lines of 4-byte elements
+// Elements of a size in a vector for transposing: small ones travel in 4 bytes.
+template <int Bytes>
+struct Square {
+  using V = vf;
+  static constexpr int kSide = kWidth;
+  typedef std::conditional_t<Bytes == 1, uint8_t, std::conditional_t<Bytes == 2, uint16_t, uint32_t>> Small;
+  typedef Small Packed __attribute__((vector_size(kWidth * Bytes)));
+  static INLINE vf get(const char* p) { return (vf)__builtin_convertvector(load<Packed>(p), vu); }
+  static INLINE void put(char* p, vf x) { store(p, __builtin_convertvector((vu)x, Packed)); }
+};
+template <>
+struct Square<8> {
+  using V = vl;
+  static constexpr int kSide = kWidth / 2;
+  static INLINE vl get(const char* p) { return load<vl>(p); }
+  static INLINE void put(char* p, vl x) { store(p, x); }
+};
+
+// Rows of the source are contiguous along r, rows of the result along c.
+template <class T>
+void copy_transposed(T* d, int64_t to_row, const T* s, int64_t from_column, int64_t rows, int64_t columns) {
+  using Q = Square<sizeof(T)>;
+  constexpr int64_t kSide = Q::kSide;
+  const int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  for (int64_t r = 0; r < whole_rows; r += kSide) {
+    for (int64_t c = 0; c < whole_columns; c += kSide) {
+      typename Q::V x[kSide];
+#pragma GCC unroll 16
+      for (int64_t k = 0; k < kSide; ++k) x[k] = Q::get(reinterpret_cast<const char*>(s + (c + k) * from_column + r));
+      transpose(x);
+#pragma GCC unroll 16
+      for (int64_t k = 0; k < kSide; ++k) Q::put(reinterpret_cast<char*>(d + (r + k) * to_row + c), x[k]);
+    }
+    for (int64_t k = r; k < r + kSide; ++k) {
+      for (int64_t c = whole_columns; c < columns; ++c) d[k * to_row + c] = s[c * from_column + k];
+    }
+  }
+  for (int64_t r = whole_rows; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) d[r * to_row + c] = s[c * from_column + r];
+  }
+}
 
 template <class T>
 void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t from_row, int64_t from_column, int64_t rows,
@@ -32,18 +75,8 @@ void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t
     }
     return;
   }
-  if ((from_row == 1 && to_column == 1) || (from_column == 1 && to_row == 1)) {
-    for (int64_t r = 0; r < rows; r += kTile) {
-      const int64_t r_end = r + kTile < rows ? r + kTile : rows;
-      for (int64_t c = 0; c < columns; c += kTile) {
-        const int64_t c_end = c + kTile < columns ? c + kTile : columns;
-        for (int64_t j = r; j < r_end; ++j) {
-          for (int64_t k = c; k < c_end; ++k) d[j * to_row + k * to_column] = s[j * from_row + k * from_column];
-        }
-      }
-    }
-    return;
-  }
+  if (from_row == 1 && to_column == 1) return copy_transposed(d, to_row, s, from_column, rows, columns);
+  if (from_column == 1 && to_row == 1) return copy_transposed(d, to_column, s, from_row, columns, rows);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) d[r * to_row + c * to_column] = s[r * from_row + c * from_column];
   }

@@ -143,19 +143,25 @@ void column_stage(STAGE_ARGS) {
   NEXT;
 }
 
+// One step inside a vector: element j takes in element j + Width.
+template <class V, class Op, int Width>
+INLINE V join_halves(V x) {
+  if constexpr (Width == 0) {
+    return x;
+  } else {
+    typename Mask<V>::type order;
+    for (int j = 0; j < kCount<V>; ++j) order[j] = (j + Width) % kCount<V>;
+    return join_halves<V, Op, Width / 2>(Op::apply(x, __builtin_shuffle(x, order)));
+  }
+}
+// 8 + 8, 4 + 4, 2 + 2, 1 + 1: first between vectors, then inside one.
 template <class V, class Op>
 INLINE Element<V> join_lanes(V (&lane)[kLaneVectors<V>]) {
-  Element<V> x[kLanes + kCount<V>];
-  for (int k = 0; k < kLaneVectors<V>; ++k) store(x + k * kCount<V>, lane[k]);
-  // Whole vectors while a half fills one, then elements; a[j] with a[j + width] each time.
-  for (int width = kLanes / 2; width >= 1; width /= 2) {
-    if (width >= kCount<V>) {
-      for (int j = 0; j < width; j += kCount<V>) store(x + j, Op::apply(load<V>(x + j), load<V>(x + j + width)));
-    } else {
-      store(x, Op::apply(load<V>(x), load<V>(x + width)));  // lanes past `width` are not used again
-    }
+#pragma GCC unroll 4
+  for (int count = kLaneVectors<V> / 2; count >= 1; count /= 2) {
+    for (int j = 0; j < count; ++j) lane[j] = Op::apply(lane[j], lane[j + count]);
   }
-  return x[0];
+  return join_halves<V, Op, kCount<V> / 2>(lane[0])[0];
 }
 template <class V, class Op>
 void fold(const char* lanes, const int32_t*, char* value, int64_t*) {
