@@ -27,23 +27,61 @@ class ScanKernel final : public Kernel {
 
   void run(const Launch& launch) const override {
     if (lines_ == 0 || length_ == 0) return;
-    with_dtype(in_.dtype, [&](auto in) {
-      with_dtype(out_.dtype, [&](auto out) {
-        with_combine(combine_, [&](auto combine) { this->run<decltype(in), decltype(out), decltype(combine)::value>(launch); });
-      });
+    with_kind(in_.dtype, [&](auto zero) {
+      using R = decltype(zero);
+      with_combine(combine_, [&](auto combine) { this->run<R, decltype(combine)::value>(launch); });
     });
   }
 
  private:
-  template <class I, class O, Combine C>
+  // Reading, combining and writing are compiled apart from each other: their product over dtypes would be 500 functions.
+  template <class R>
+  using Read = void (*)(const std::byte* base, int64_t first, int64_t stride, int64_t count, R* to);
+  template <class R>
+  using Write = void (*)(const R* from, int64_t count, std::byte* base, int64_t first, int64_t stride);
+
+  template <class F>
+  static void with_kind(Dtype dtype, F&& f) {
+    switch (kind_of(dtype)) {
+      case Kind::F32: return f(float{});
+      case Kind::I32: return f(int32_t{});
+      case Kind::I64: return f(int64_t{});
+    }
+  }
+
+  template <class R>
+  static Read<R> reader(Dtype dtype) {
+    return with_dtype(dtype, [](auto element) -> Read<R> {
+      using E = decltype(element);
+      return [](const std::byte* base, int64_t first, int64_t stride, int64_t count, R* to) {
+        const auto* x = reinterpret_cast<const typename E::Stored*>(base) + first;
+        for (int64_t i = 0; i < count; ++i) to[i] = static_cast<R>(E::get(x[i * stride]));
+      };
+    });
+  }
+
+  template <class R>
+  static Write<R> writer(Dtype dtype) {
+    return with_dtype(dtype, [](auto element) -> Write<R> {
+      using E = decltype(element);
+      return [](const R* from, int64_t count, std::byte* base, int64_t first, int64_t stride) {
+        auto* y = reinterpret_cast<typename E::Stored*>(base) + first;
+        for (int64_t i = 0; i < count; ++i) y[i * stride] = E::put(static_cast<typename E::Register>(from[i]));
+      };
+    });
+  }
+
+  template <class R, Combine C>
   void run(const Launch& launch) const {
-    const auto* in = reinterpret_cast<const typename I::Stored*>(launch.buffers[in_.buffer]) + in_.offset;
-    auto* out = reinterpret_cast<typename O::Stored*>(launch.buffers[out_.buffer]) + out_.offset;
+    const auto* in = static_cast<const std::byte*>(launch.buffers[in_.buffer]);
+    auto* out = static_cast<std::byte*>(launch.buffers[out_.buffer]);
+    const Read<R> read = reader<R>(in_.dtype);
+    const Write<R> write = writer<R>(out_.dtype);
     const int64_t side = side_ < 0 ? 1 : tile_[side_];
     const double cost = static_cast<double>(length_ * side);
     parallel_for(lines_, static_cast<int64_t>(std::max(1.0, kTaskElements / cost)), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        int64_t rest = line, from = 0, to = 0, width = 1;
+        int64_t rest = line, from = in_.offset, to = out_.offset, width = 1;
         for (int d = rank_ - 1; d >= 0; --d) {
           const int64_t count = (extents_[d] + tile_[d] - 1) / tile_[d], at = rest % count * tile_[d];
           rest /= count;
@@ -51,25 +89,30 @@ class ScanKernel final : public Kernel {
           to += at * out_.strides[d];
           if (d == side_) width = std::min(tile_[d], extents_[d] - at);
         }
-        scan<I, O, C>(in + from, out + to, width);
+        const int64_t step = (reverse_ ? -1 : 1) * (rank_ >= 0 ? in_.strides[rank_] : 1);
+        const int64_t out_step = (reverse_ ? -1 : 1) * (rank_ >= 0 ? out_.strides[rank_] : 1);
+        const int64_t last = reverse_ ? length_ - 1 : 0;  // of the scanned dimension: where the scan begins
+        from += last * (rank_ >= 0 ? in_.strides[rank_] : 1);
+        to += last * (rank_ >= 0 ? out_.strides[rank_] : 1);
+        R x[kSide], acc[kSide];
+        if (width > 1) {
+          for (int64_t k = 0; k < length_; ++k) {
+            read(in, from + k * step, 1, width, x);
+            for (int64_t c = 0; c < width; ++c) acc[c] = k == 0 ? x[c] : combined<C>(acc[c], x[c]);
+            write(acc, width, out, to + k * out_step, 1);
+          }
+        } else {
+          for (int64_t k = 0; k < length_; k += kSide) {
+            const int64_t count = std::min(kSide, length_ - k);
+            read(in, from + k * step, step, count, x);
+            for (int64_t i = 0; i < count; ++i) {
+              acc[i] = k + i == 0 ? x[i] : combined<C>(i == 0 ? acc[kSide - 1] : acc[i - 1], x[i]);
+            }
+            write(acc, count, out, to + k * out_step, out_step);
+          }
+        }
       }
     });
-  }
-
-  template <class I, class O, Combine C>
-  void scan(const typename I::Stored* in, typename O::Stored* out, int64_t width) const {
-    using R = typename I::Register;
-    const int64_t step = rank_ >= 0 ? in_.strides[rank_] : 1, out_step = rank_ >= 0 ? out_.strides[rank_] : 1;
-    const int64_t first = reverse_ ? length_ - 1 : 0, direction = reverse_ ? -1 : 1;
-    R acc[kSide];
-    for (int64_t k = 0; k < length_; ++k) {
-      const auto* x = in + (first + k * direction) * step;
-      auto* y = out + (first + k * direction) * out_step;
-      for (int64_t c = 0; c < width; ++c) {
-        acc[c] = k == 0 ? I::get(x[c]) : combined<C>(acc[c], I::get(x[c]));
-        y[c] = O::put(static_cast<typename O::Register>(acc[c]));
-      }
-    }
   }
 
   Window in_, out_;
