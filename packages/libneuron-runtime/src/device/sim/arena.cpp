@@ -43,6 +43,9 @@ Arena::Arena(Visibility& visibility, uint64_t limit) : visibility_(visibility) {
   }
   madvise(base_, range_, MADV_HUGEPAGE);  // a block is a huge page: fewer faults on first touch
   stats_.limit = limit;
+  for (int n = 0; n < kClasses; ++n) {
+    classes_[static_cast<size_t>(n)].units = static_cast<uint32_t>(class_bytes(n) / kUnit);
+  }
 }
 
 Arena::~Arena() { munmap(mapping_, mapping_bytes_); }
@@ -72,17 +75,17 @@ void* Arena::allocate(size_t size) {
     int size_class = class_of(size);
     if (classes_[static_cast<size_t>(size_class)].empty()) size_class = provide(size_class);
     SizeClass& list = classes_[static_cast<size_t>(size_class)];
-    bytes = class_bytes(size_class);
+    bytes = size_t{list.units} * kUnit;
     if (!list.free.empty()) {
       unit = list.free.back();
       list.free.pop_back();
     } else {
       unit = list.next;
-      list.next += static_cast<uint32_t>(bytes / kUnit);
+      list.next += list.units;
     }
-    Block& block = blocks_[unit / (kBlock / kUnit)];
-    const uint32_t piece = unit % (kBlock / kUnit) / static_cast<uint32_t>(bytes / kUnit);
-    block.map[piece / 64] |= uint64_t{1} << (piece % 64);
+    Block& block = blocks_[unit / kBlockUnits];
+    const uint32_t bit = unit % kBlockUnits;
+    block.live_map[bit / 64] |= uint64_t{1} << (bit % 64);
     ++block.live;
   } else {
     if (size > stats_.limit) out_of_memory(size);
@@ -97,7 +100,7 @@ void* Arena::allocate(size_t size) {
       blocks_[first + n].use = Use::kLargeRest;
       blocks_[first + n].blocks = n;  // distance to the first
     }
-    unit = first * static_cast<uint32_t>(kBlock / kUnit);
+    unit = first * kBlockUnits;
   }
   ++stats_.allocations;
   stats_.allocated += bytes;
@@ -105,49 +108,27 @@ void* Arena::allocate(size_t size) {
   return base_ + size_t{unit} * kUnit;
 }
 
-bool Arena::locate(const void* address, uint32_t& block, uint32_t& piece) const {
-  const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - base_);
-  if (offset >= blocks_.size() * kBlock) return false;  // also addresses below base_
-  block = static_cast<uint32_t>(offset / kBlock);
-  const Block& b = blocks_[block];
-  switch (b.use) {
-    case Use::kFree:
-      return false;
-    case Use::kSmall:
-      piece = static_cast<uint32_t>(offset % kBlock) / static_cast<uint32_t>(class_bytes(b.size_class));
-      return piece < kBlock / class_bytes(b.size_class) && (b.map[piece / 64] >> (piece % 64) & 1);
-    case Use::kLargeRest:
-      block -= b.blocks;
-      [[fallthrough]];
-    case Use::kLarge:
-      piece = 0;
-      return offset - size_t{block} * kBlock < blocks_[block].bytes;
-  }
-  return false;
-}
-
 bool Arena::free(void* address) {
   if (address < base_ || address >= base_ + range_) return false;
-  std::lock_guard lock(mutex_);
-  uint32_t number = 0, piece = 0;
-  const bool live = locate(address, number, piece);
   const auto offset = static_cast<size_t>(static_cast<std::byte*>(address) - base_);
-  size_t bytes = 0;
-  if (live && blocks_[number].use == Use::kSmall) {
-    Block& block = blocks_[number];
-    bytes = class_bytes(block.size_class);
-    if (offset % kBlock == piece * bytes) {
-      block.map[piece / 64] &= ~(uint64_t{1} << (piece % 64));
-      --block.live;
-      classes_[block.size_class].free.push_back(static_cast<uint32_t>(offset / kUnit));
-      stats_.allocated -= bytes;
+  const auto number = static_cast<uint32_t>(offset / kBlock);
+  std::lock_guard lock(mutex_);
+  Block* block = number < blocks_.size() ? &blocks_[number] : nullptr;
+  if (block && block->use == Use::kSmall) {
+    const uint32_t unit = static_cast<uint32_t>(offset / kUnit) % kBlockUnits;
+    const uint64_t bit = uint64_t{1} << (unit % 64);
+    if (offset % kUnit == 0 && (block->live_map[unit / 64] & bit)) {
+      SizeClass& list = classes_[block->size_class];
+      block->live_map[unit / 64] &= ~bit;
+      --block->live;
+      list.free.push_back(static_cast<uint32_t>(offset / kUnit));
+      stats_.allocated -= list.units * kUnit;
       ++stats_.frees;
       return true;
     }
-  } else if (live && offset == size_t{number} * kBlock) {
-    bytes = blocks_[number].bytes;
-    give_blocks(number, blocks_[number].blocks);
-    stats_.allocated -= bytes;
+  } else if (block && block->use == Use::kLarge && offset % kBlock == 0) {
+    stats_.allocated -= block->bytes;
+    give_blocks(number, block->blocks);
     ++stats_.frees;
     return true;
   }
@@ -156,9 +137,25 @@ bool Arena::free(void* address) {
 
 bool Arena::owns(const void* address) const {
   if (address < base_ || address >= base_ + range_) return false;
+  const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - base_);
   std::lock_guard lock(mutex_);
-  uint32_t block = 0, piece = 0;
-  return locate(address, block, piece);
+  auto number = static_cast<uint32_t>(offset / kBlock);
+  if (number >= blocks_.size()) return false;
+  switch (blocks_[number].use) {
+    case Use::kFree:
+      return false;
+    case Use::kSmall: {
+      uint32_t unit = static_cast<uint32_t>(offset / kUnit) % kBlockUnits;
+      unit -= unit % classes_[blocks_[number].size_class].units;
+      return blocks_[number].live_map[unit / 64] >> (unit % 64) & 1;
+    }
+    case Use::kLargeRest:
+      number -= blocks_[number].blocks;
+      [[fallthrough]];
+    case Use::kLarge:
+      return offset - size_t{number} * kBlock < blocks_[number].bytes;
+  }
+  return false;
 }
 
 int Arena::provide(int size_class) {
@@ -171,18 +168,17 @@ int Arena::provide(int size_class) {
 
 bool Arena::refill(int size_class) {
   SizeClass& list = classes_[static_cast<size_t>(size_class)];
-  const size_t bytes = class_bytes(size_class);
   uint32_t first = 0;
   if (!take_blocks(1, first)) return false;
-  const size_t pieces = kBlock / bytes;
+  const uint32_t pieces = kBlockUnits / list.units;
   Block& block = blocks_[first];
   block.use = Use::kSmall;
   block.size_class = static_cast<uint8_t>(size_class);
   block.live = 0;
-  block.map = std::make_unique<uint64_t[]>((pieces + 63) / 64);
+  block.live_map = std::make_unique<uint64_t[]>(kBlockUnits / 64);
   list.free.reserve(list.free.capacity() + pieces);  // so that free() never allocates
-  list.next = first * static_cast<uint32_t>(kBlock / kUnit);
-  list.end = list.next + static_cast<uint32_t>(pieces * bytes / kUnit);
+  list.next = first * kBlockUnits;
+  list.end = list.next + pieces * list.units;
   return true;
 }
 
@@ -236,7 +232,7 @@ void Arena::give_blocks(uint32_t first, uint32_t count) {
   for (uint32_t n = 0; n < count; ++n) {
     blocks_[first + n].use = Use::kFree;
     blocks_[first + n].blocks = 0;
-    blocks_[first + n].map.reset();
+    blocks_[first + n].live_map.reset();
   }
   auto next = free_runs_.lower_bound(first);
   if (next != free_runs_.end() && next->first == first + count) {
@@ -256,7 +252,7 @@ void Arena::give_blocks(uint32_t first, uint32_t count) {
 void Arena::release_free() {
   // Blocks of small pieces without a live one become free blocks first.
   const auto unused = [&](uint32_t unit) {
-    const Block& block = blocks_[unit / (kBlock / kUnit)];
+    const Block& block = blocks_[unit / kBlockUnits];
     return block.use == Use::kSmall && block.live == 0;
   };
   for (SizeClass& list : classes_) {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/mutex.h"
+#include "base/spinlock.h"
 #include "device/sim/visibility.h"
 #include "neuron/launch.h"
 
@@ -40,21 +40,23 @@ class Arena {
 
  private:
   static constexpr size_t kUnit = 64;
+  static constexpr uint32_t kBlockUnits = kBlock / kUnit;
   static constexpr size_t kLargestSmall = size_t{1} << 20;
   static constexpr int kClasses = 56;  // 64, 128, ... 1024, then four a doubling up to 1 MiB
 
   enum class Use : uint8_t { kFree, kSmall, kLarge, kLargeRest };
   struct Block {
     Use use = Use::kFree;
-    bool committed = false;           // counted in reserved
-    uint8_t size_class = 0;           // kSmall
-    uint32_t live = 0;                // kSmall: allocations
-    uint32_t blocks = 0;              // kLarge: length of the run
-    size_t bytes = 0;                 // kLarge: size handed out
-    std::unique_ptr<uint64_t[]> map;  // kSmall: bit set for each live allocation
+    bool committed = false;                // counted in reserved
+    uint8_t size_class = 0;                // kSmall
+    uint32_t live = 0;                     // kSmall: allocations
+    uint32_t blocks = 0;                   // kLarge: length of the run
+    size_t bytes = 0;                      // kLarge: size handed out
+    std::unique_ptr<uint64_t[]> live_map;  // kSmall: bit set for the first unit of each live allocation
   };
   struct SizeClass {
     std::vector<uint32_t> free;  // starts of free pieces, in units
+    uint32_t units = 0;          // size of a piece
     uint32_t next = 0, end = 0;  // pieces of the newest block that were never used: starts, in units
     bool empty() const { return free.empty() && next == end; }
   };
@@ -71,8 +73,6 @@ class Arena {
   bool refill(int size_class);
   void release_free();
   [[noreturn]] void out_of_memory(size_t size);
-  // The piece that holds an address: block and, for small ones, number inside the block. False when it is not live.
-  bool locate(const void* address, uint32_t& block, uint32_t& piece) const;
 
   Visibility& visibility_;
   std::byte* base_ = nullptr;
@@ -80,7 +80,7 @@ class Arena {
   void* mapping_ = nullptr;
   size_t mapping_bytes_ = 0;
 
-  mutable Mutex mutex_;  // guards all below
+  mutable Spinlock mutex_;  // guards all below
   std::array<SizeClass, kClasses> classes_;
   std::vector<Block> blocks_;               // those ever used, from base_
   std::map<uint32_t, uint32_t> free_runs_;  // first block -> length, never adjacent
