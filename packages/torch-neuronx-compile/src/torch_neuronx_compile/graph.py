@@ -112,9 +112,10 @@ def where(node: Node) -> str:
 
 
 def user_line(node: Node) -> str:
-    """The user's line with its text, for messages."""
-    trace = (node.meta.get("stack_trace") or node.stack_trace or "").strip()
-    return "\n".join(trace.splitlines()[-2:])
+    """The user's line with its file and text, for messages."""
+    lines = (node.meta.get("stack_trace") or node.stack_trace or "").rstrip().splitlines()
+    frames = [n for n, line in enumerate(lines) if line.lstrip().startswith("File ")]
+    return "\n".join(lines[frames[-1] :]) if frames else ""
 
 
 def element_type(dtype: torch.dtype, node: Node) -> str:

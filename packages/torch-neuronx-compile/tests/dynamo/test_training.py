@@ -74,7 +74,7 @@ def test_a_compiled_optimizer_step_updates_its_state():
     device = copy.deepcopy(host).to("neuron")
     results = []
     for module, where in ((host, "cpu"), (device, "neuron")):
-        optimizer = torch.optim.AdamW(module.parameters(), lr=torch.tensor(1e-2, device=where), foreach=True, capturable=False)
+        optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2, foreach=True, capturable=where != "cpu")
         step = optimizer.step if where == "cpu" else torch.compile(optimizer.step, backend="neuron")
         x = torch.arange(12.0).view(2, 6).to(where)
         for _ in range(3):

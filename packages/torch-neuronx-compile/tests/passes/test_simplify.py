@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx_compile.passes.simplify import constant_of, simplify
 from torch_neuronx_compile.stablehlo import Parameter, TensorType, Value, topological
 
-from .programs import tensor
+from .programs import run, tensor
 
 
 def filled(number: float, like: Value) -> Value:
@@ -105,3 +106,28 @@ def test_random_operations_are_never_joined():
 def test_what_nothing_needs_is_gone():
     hlo.exponential(X)
     assert names(hlo.negate(X)) == ["negate"]
+
+
+def test_gradients_of_slices_become_a_concatenation():
+    parts = [tensor(n, (2, 4)) for n in range(3)]
+    zero = hlo.constant(0.0, "f32")
+    framed = [hlo.pad(x, zero, [2 * n, 0], [4 - 2 * n, 0]) for n, x in enumerate(parts)]
+    total = hlo.add(hlo.add(framed[2], framed[0]), framed[1])
+    assert "pad" not in names(total) and names(total)[-1] == "concatenate"
+    data = [torch.full((2, 4), -0.0), torch.randn(2, 4), torch.randn(2, 4)]
+    (got,) = run(parts, [total], data)
+    want = torch.cat(data) + 0.0
+    assert torch.equal(got, want) and torch.equal(got.signbit(), want.signbit())
+
+
+def test_frames_that_meet_are_added():
+    x, y = tensor(0, (3, 4)), tensor(1, (3, 4))
+    zero = hlo.constant(0.0, "f32")
+    total = hlo.add(hlo.pad(x, zero, [0, 0], [2, 0]), hlo.pad(y, zero, [2, 0], [0, 0]))
+    assert names(total).count("pad") == 2
+    data = [torch.randn(3, 4), torch.randn(3, 4)]
+    (got,) = run([x, y], [total], data)
+    want = torch.zeros(5, 4)
+    want[:3] += data[0]
+    want[2:] += data[1]
+    assert torch.equal(got, want)

@@ -191,16 +191,36 @@ class _Fuser:
         return [node for node in self.plan.nodes if node in wanted]
 
     def group(self, nodes: Sequence[Node]) -> None:
+        """Element-wise computations and reductions first, each with what computes its operands; then what is left of them around a
+        product becomes its epilogue. (The other way round, a product would store parts of the reductions that follow it.)
+        """
+        products = []
         for node in nodes:
             accesses = [a for o in self.operands[node] for a in leaves(o)]
             group = Group(node, accesses, self.cost_of(node))
             self.group_of[node] = group
-            if node.op in MOVERS or node.op == "dot_general":
+            if group.kind == "MATMUL":
+                products.append(node)
+            if group.kind != "TILE":
                 continue
             candidates = {self.group_of[a.node] for a in accesses if a.node in self.group_of}
             for other in sorted(candidates, key=lambda g: (g.mode == "MAP", -g.last)):
-                if other.kind in ("TILE", "MATMUL"):
+                if other.kind == "TILE":
                     group = self.merge(other, group)
+        readers = self.readers()
+        for product in products:
+            for other in sorted({self.group_of[node] for node in readers.get(product, ())}):
+                if other.kind == "TILE" and other.mode == "MAP" and self.group_of[product].kind == "MATMUL":
+                    self.merge(self.group_of[product], other)
+
+    def readers(self) -> dict[Node, list[Node]]:
+        """The nodes that read each node."""
+        found: dict[Node, list[Node]] = {}
+        for node in self.group_of:
+            for operand in self.operands[node]:
+                for access in leaves(operand):
+                    found.setdefault(access.node, []).append(node)
+        return found
 
     def cost_of(self, node: Node) -> int:
         """Number of operations that a node adds to its group."""

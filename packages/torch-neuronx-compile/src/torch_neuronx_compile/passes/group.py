@@ -11,6 +11,8 @@ from torch_neuronx_compile.passes.sizes import is_number, quotient, same
 # A row that is read again after its reduction should stay in the cache, unless there are many rows to share among threads.
 ROW_LIMIT = 1 << 16
 MANY_ROWS = 64
+# Innermost loops shorter than this waste most of a vector instruction.
+SHORT_LOOP = 64
 
 Frame = tuple[tuple[int, ...], ...]  # for each dimension of a member: the factors that it is made of, outermost first
 
@@ -172,6 +174,13 @@ class Group:
                 if i in at:
                     new.extend(run)
                 factors.extend(pieces)
+            if self.mode != "MAP" or self.kind == "MATMUL":
+                # Vectors run along the last loop, and a product is fast when its columns are one loop: what would cut it
+                # is not worth a pass over memory saved.
+                kept = [i for i in range(len(self.factors)) if i not in self.reduced]
+                inner = len(self.factors) - 1 if self.mode != "COLUMN" else kept[-1] if kept else -1
+                if inner >= 0 and len(own[inner]) > 1 and (self.kind == "MATMUL" or hint(factors[own[inner][-1]]) < SHORT_LOOP):
+                    return None
             union.factors = tuple(factors)
             union.reduced = frozenset(k for i in self.reduced for k in own[i])
             runs = [tuple(new[i] for i in run) for run in theirs]

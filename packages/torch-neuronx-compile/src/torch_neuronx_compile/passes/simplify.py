@@ -160,6 +160,63 @@ def _identity(operation: Operation, operands: Sequence[Value]) -> Value | None:
     return None
 
 
+Piece = tuple[int, Value | None]  # length along a dimension, and what is there; None for zeros
+
+
+def _pieces(value: Value) -> tuple[int, list[Piece]] | None:
+    """A value as a sequence of pieces along one dimension: something in a frame of zeros, or a concatenation."""
+    operation = value.operation
+    if operation is None or not value.type.is_static:
+        return None
+    if operation.name == "concatenate":
+        dimension = operation.attributes["dimension"]
+        return dimension, [(x.shape[dimension], None if _is(x, 0) else x) for x in operation.operands]
+    if operation.name != "pad" or not _is(operation.operands[1], 0):
+        return None
+    low, high = operation.attributes["low"], operation.attributes["high"]
+    framed = [d for d in range(value.rank) if low[d] or high[d]]
+    if len(framed) != 1 or any(operation.attributes["interior"]):
+        return None
+    (dimension,) = framed
+    x = operation.operands[0]
+    pieces: list[Piece] = [(low[dimension], None), (x.shape[dimension], x), (high[dimension], None)]
+    return dimension, [piece for piece in pieces if piece[0]]
+
+
+def _join_frames(operation: Operation, operands: Sequence[Value]) -> Value | None:
+    """The sum of things in frames of zeros that do not meet, as a concatenation: what the gradient of several slices of one tensor
+    comes to. Every element is still added to 0, which turns -0.0 into 0.0.
+    """
+    if operation.name != "add" or all(x.operation is None or x.operation.name != "pad" for x in operands):
+        return None
+    found = [_pieces(x) for x in operands]
+    if found[0] is None or found[1] is None or found[0][0] != found[1][0]:
+        return None
+    dimension = found[0][0]
+    left, right = list(found[0][1]), list(found[1][1])
+    parts: list[Value] = []
+    while left and right:
+        (a, x), (b, y) = left[0], right[0]
+        if x is not None and y is not None:
+            return None
+        length = min(a, b)
+        shape = tuple(length if d == dimension else size for d, size in enumerate(operands[0].shape))
+        type = TensorType(shape, operands[0].dtype)
+        part = _constant(0, type, operation)
+        for pieces, (size, held) in ((left, (a, x)), (right, (b, y))):
+            if size == length:
+                pieces.pop(0)
+            else:
+                pieces[0] = (size - length, None)
+                if held is not None:
+                    return None  # only a part of it
+            if held is not None:
+                part = _make("add", (held, part), {}, type, operation) if type.dtype in FLOATS else held
+        parts.append(part)
+    type = operation.types[0]
+    return _make("concatenate", tuple(parts), {"dimension": dimension}, type, operation)
+
+
 _WIDTH = {"i1": 1, "ui8": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
@@ -206,7 +263,7 @@ def simplify(results: Sequence[Value]) -> tuple[Value, ...]:
             continue
         operands = tuple(map(of, operation.operands))
         if operands:
-            found = _fold(operation, operands) or _identity(operation, operands)
+            found = _fold(operation, operands) or _identity(operation, operands) or _join_frames(operation, operands)
             if found is not None:
                 new[id(operation)] = found
                 continue
