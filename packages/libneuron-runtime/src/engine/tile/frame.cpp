@@ -17,14 +17,15 @@ uint16_t FrameLayout::add(bool shared, size_t bytes) {
 }
 
 uint16_t FrameLayout::add_constant(Kind, uint64_t bits) {
-  for (size_t at = 0; at + 8 <= constants_.size(); at += 8) {
+  for (const uint32_t at : constant_at_) {
     if (std::memcmp(&constants_[at], &bits, 8) == 0) {
-      places_.push_back({true, static_cast<uint32_t>(at)});
+      places_.push_back({true, at});
       return static_cast<uint16_t>(slots() - 1);
     }
   }
   const uint16_t slot = add(true, 8);
   const size_t at = places_.back().offset;
+  constant_at_.push_back(static_cast<uint32_t>(at));
   constants_.resize(at + 8);
   std::memcpy(&constants_[at], &bits, 8);
   return slot;

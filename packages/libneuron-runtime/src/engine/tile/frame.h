@@ -51,7 +51,8 @@ class FrameLayout {
   int group_;
   int windows_ = 0;
   std::vector<Place> places_;
-  std::vector<char> constants_;  // image of the first bytes of `shared`
+  std::vector<char> constants_;  // image of the first bytes of `shared`: constants, and gaps where other numbers lie
+  std::vector<uint32_t> constant_at_;  // offsets of the constants in it
   std::vector<uint16_t> free_[2];
   size_t shared_ = 0, local_ = 0;
 };
