@@ -84,6 +84,17 @@ def test_pieces_of_a_concatenation_are_computed_in_place():
     assert torch.equal(got, torch.cat([data[0], torch.ones(3, 6), data[0]]))
 
 
+def test_a_value_joined_with_itself_fills_every_part():
+    a, b = tensor(0, (4, 3)), tensor(1, (3, 5))
+    product = hlo.dot_general(a, b, contracting=((1,), (0,)))
+    result = hlo.concatenate([product, product, hlo.negate(product), product], 1)
+    x, y = torch.randn(4, 3), torch.randn(3, 5)
+    (got,) = run([a, b], [result], [x, y])
+    expected = got[:, :5]
+    torch.testing.assert_close(expected, x @ y)
+    assert torch.equal(got, torch.cat([expected, expected, -expected, expected], 1))
+
+
 def test_pad_with_gaps():
     x = tensor(0, (3, 4))
     padded = hlo.pad(x, hlo.constant(7.0, "f32"), [1, 2], [0, 1], [2, 1])

@@ -14,7 +14,7 @@ from torch_neuronx_compile.passes.numbers import to_bytes
 from torch_neuronx_compile.passes.placement import Place, Placement
 from torch_neuronx_compile.passes.plan import FREE, Access, Node
 from torch_neuronx_compile.passes.program import STORAGE, Buffer, Instruction, Window
-from torch_neuronx_compile.passes.sizes import is_number, resolved
+from torch_neuronx_compile.passes.sizes import is_number, resolved, same, same_all
 
 MAX_LOOPS = 8  # of one instruction
 MODES = {"MAP": 0, "ROW": 1, "COLUMN": 2}
@@ -146,10 +146,16 @@ class _Emitter:
         start: Size = 0
         for access, shape in zip(node.operands, operand_shapes(node), strict=True):
             offset = place.offset + start * place.strides[dimension]
-            mine = self.places.get(access.node)
-            if mine is None or mine.buffer is not place.buffer:
+            if not self.lies_at(access, shape, place.buffer, offset, place.strides):
                 self.copy(access, shape, Place(place.buffer, offset, place.strides), node.location)
             start = start + shape[dimension]
+
+    def lies_at(self, access: Access, shape: tuple[Size, ...], buffer: Buffer, offset: Size, strides: tuple[Size, ...]) -> bool:
+        """Whether an operand was computed straight into this window. A node that is joined twice lies in one part only."""
+        if access.node not in self.places:
+            return False
+        where, start, steps = self.resolve(access, shape)
+        return where is buffer and same(start, offset) and same_all(steps, strides)
 
     def pad(self, node: Node) -> None:
         place = self.places[node]
