@@ -28,13 +28,10 @@ namespace {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-void check_layout(std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
-                  std::optional<bool> pin_memory) {
+void check_layout(std::optional<at::Layout> layout, std::optional<bool> pin_memory) {
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided,
               "The neuron device holds strided tensors only, got layout ", layout.value_or(at::kStrided));
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
-  TORCH_CHECK(!dtype.has_value() || !c10::isQIntType(*dtype), "The neuron device holds no quantized tensors, got ",
-              dtype.value_or(at::kFloat));
 }
 
 // An allocator of one device, so that allocation does not depend on the thread's current device.
@@ -51,7 +48,7 @@ struct DeviceAllocatorOn {
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                  std::optional<at::Device> device, std::optional<bool> pin_memory,
                  std::optional<at::MemoryFormat> memory_format) {
-  check_layout(dtype, layout, pin_memory);
+  check_layout(layout, pin_memory);
   const DeviceAllocatorOn guard(device);
   return at::detail::empty_generic(size, allocator(), kKeys, c10::dtype_or_default(dtype), memory_format);
 }
@@ -59,7 +56,7 @@ at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std:
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout> layout, std::optional<at::Device> device,
                          std::optional<bool> pin_memory) {
-  check_layout(dtype, layout, pin_memory);
+  check_layout(layout, pin_memory);
   const DeviceAllocatorOn guard(device);
   return at::detail::empty_strided_generic(size, stride, allocator(), kKeys, c10::dtype_or_default(dtype));
 }
@@ -68,7 +65,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 at::Tensor efficientzerotensor(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                                std::optional<at::Layout> layout, std::optional<at::Device> device,
                                std::optional<bool> pin_memory) {
-  check_layout(dtype, layout, pin_memory);
+  check_layout(layout, pin_memory);
   at::native::ZeroTensorAllocator zeros(at::Device(kNeuron, resolve(device)));
   return at::detail::empty_generic(size, &zeros, kKeys.add(c10::DispatchKey::ZeroTensor), c10::dtype_or_default(dtype),
                                    std::nullopt);
