@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Union
 
 DEFAULT_MINIMUM = 2  # sizes 0 and 1 are constants of a call's class, so a symbolic size is at least 2
 
@@ -71,7 +70,7 @@ class Composite:
         return f"(({self.a}) {'//' if self.op == 'floordiv' else '%'} ({self.b}))"
 
 
-Atom = Union[Symbol, Composite]
+type Atom = Symbol | Composite
 Monomial = tuple[Atom, ...]  # sorted by `order`, repeated for powers; () is the constant term
 Terms = tuple[tuple[Monomial, int], ...]  # sorted, no zero coefficients
 
@@ -357,7 +356,7 @@ class Dim:
         return _composite("mod", _resolve(other), self.resolved())
 
 
-Size = Union[int, Dim]
+type Size = int | Dim
 
 
 def hint(size: Size) -> int:

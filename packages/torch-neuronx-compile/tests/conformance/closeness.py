@@ -20,7 +20,9 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, 
         wrong = got != expected
     else:
         a, b = got.double(), expected.double()
-        unit = torch.exp2(torch.frexp(b).exponent.clamp(min=_SMALLEST_EXPONENT[got.dtype] + 1) - 1 - _MANTISSA[got.dtype])
+        unit = torch.exp2(
+            torch.frexp(b).exponent.clamp(min=_SMALLEST_EXPONENT[got.dtype] + 1) - 1 - _MANTISSA[got.dtype]
+        )
         in_single = got.dtype == torch.float64 and not xla  # the device computes float64 as float32
         allowed = (tolerance.ulp + tolerance.xla * xla + in_single) * unit.double() + tolerance.absolute
         same = (a == b) | (a.isnan() & b.isnan()) | ((a - b).abs() <= allowed)

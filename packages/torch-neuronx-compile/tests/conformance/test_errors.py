@@ -26,7 +26,7 @@ def lower(op: str, *args):
     return found.row.lower(found.arguments(args))
 
 
-X, I, MASK = tensor(3, 4), tensor(3, dtype="i64", number=1), tensor(3, 4, dtype="i1", number=2)
+X, INDEX, MASK = tensor(3, 4), tensor(3, dtype="i64", number=1), tensor(3, 4, dtype="i1", number=2)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ X, I, MASK = tensor(3, 4), tensor(3, dtype="i64", number=1), tensor(3, 4, dtype=
         ("aten::scatter_reduce.two", (X, 0, tensor(3, 4, dtype="i64"), X, "sum", False), "include_self=False"),
         ("aten::view.dtype", (X, torch.int64), "aten::view of f32 as i64; element types of equal width work"),
         ("aten::div.Tensor_mode", (MASK, MASK, "floor"), "convert them to integers first"),
-        ("aten::uniform", (I, 0.0, 1.0, None), "uniform_ on i64; floating types work"),
+        ("aten::uniform", (INDEX, 0.0, 1.0, None), "uniform_ on i64; floating types work"),
         ("aten::add.Tensor", (X, 1j, 1), "a scalar of type complex; bool, int and float work"),
         ("aten::sum.dim_IntList", (X, [0], False, torch.complex64), "dtype torch.complex64 has no element type on this device"),
     ],
@@ -52,11 +52,11 @@ def test_unsupported_calls_say_what_works(op, args, message):
     "op, args, error, message",
     [
         ("aten::add.Tensor", (X, tensor(5), 1), ValueError, r"shapes \(3, 4\), \(5,\) do not broadcast together"),
-        ("aten::pow.Tensor_Scalar", (I, -1), ValueError, "Integers to negative integer powers are not allowed"),
+        ("aten::pow.Tensor_Scalar", (INDEX, -1), ValueError, "Integers to negative integer powers are not allowed"),
         ("aten::amax", (tensor(0, 3), [0], False), IndexError, "over an empty dimension has no identity"),
-        ("aten::mean.dim", (I, [0], False, None), ValueError, "the input dtype must be a floating point"),
-        ("aten::var.correction", (I, [0], 1, False), ValueError, "only support floating point"),
-        ("aten::linalg_vector_norm", (I, 2, None, False, None), ValueError, "Expected a floating point"),
+        ("aten::mean.dim", (INDEX, [0], False, None), ValueError, "the input dtype must be a floating point"),
+        ("aten::var.correction", (INDEX, [0], 1, False), ValueError, "only support floating point"),
+        ("aten::linalg_vector_norm", (INDEX, 2, None, False, None), ValueError, "Expected a floating point"),
         ("aten::permute", (X, [0, 5]), IndexError, r"expected to be in range of \[-2, 1\], but got 5"),
         ("aten::select.int", (X, 0, 3), IndexError, r"select\(\): index 3 out of range for tensor of size \[3, 4\] at dimension 0"),
         ("aten::mm", (X, X), HloTypeError, "contracting dimensions"),
@@ -77,7 +77,10 @@ def test_operations_carry_the_operator():
 
 
 def test_a_second_row_is_refused():
-    with pytest.raises(ValueError, match=r"lowers\('aten::neg'\): the operator already has a row \(torch_neuronx_compile.lowering.unary\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"lowers\('aten::neg'\): the operator already has a row \(torch_neuronx_compile.lowering.unary\)",
+    ):
         lowers("aten::neg")(lambda x: x)
     with pytest.raises(ValueError, match='write the operator as "namespace::name"'):
         lowers("neg")(lambda x: x)
@@ -88,7 +91,9 @@ def test_every_row_is_an_operator_of_torch_and_names_its_arguments():
         found = schema(name)
         assert found is not None, name
         assert set(row.operands) <= {a.name for a in found.arguments}, name
-        assert not any(a.alias_info is not None and a.alias_info.is_write for a in found.arguments), f"{name} is not functional"
+        assert not any(a.alias_info is not None and a.alias_info.is_write for a in found.arguments), (
+            f"{name} is not functional"
+        )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +120,13 @@ def test_every_row_is_an_operator_of_torch_and_names_its_arguments():
 def test_called_forms_find_their_row(called, row, operands, mutated, out, returned, padding):
     found = functional(called)
     assert found is not None and found.row is lookup(row)
-    assert (found.operands, found.mutated, found.out, found.returned, found.padding) == (operands, mutated, out, returned, padding)
+    assert (found.operands, found.mutated, found.out, found.returned, found.padding) == (
+        operands,
+        mutated,
+        out,
+        returned,
+        padding,
+    )
     assert found.arguments((1, 2)) == (1, 2) + (None,) * padding
 
 
@@ -124,14 +135,20 @@ def test_operators_without_a_row():
     assert functional("aten::no_such_operator") is None
 
 
-@pytest.mark.parametrize("left", [torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("right", [torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "left", [torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float16, torch.float32, torch.float64]
+)
+@pytest.mark.parametrize(
+    "right", [torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float16, torch.float32, torch.float64]
+)
 def test_promotion_is_torchs(left, right):
     for a, b in (((2,), (2,)), ((2,), ()), ((), ())):
         expected = torch.result_type(torch.empty(a, dtype=left), torch.empty(b, dtype=right))
         assert result_type(tensor(*a, dtype=hlo_dtype(left)), tensor(*b, dtype=hlo_dtype(right))) == hlo_dtype(expected)
     for number in (True, 2, 2.5):
-        wrapped = Parameter(0, TensorType((), {bool: "i1", int: "i64", float: "f64"}[type(number)]), "scalar", wrapped=True)
+        wrapped = Parameter(
+            0, TensorType((), {bool: "i1", int: "i64", float: "f64"}[type(number)]), "scalar", wrapped=True
+        )
         for shape in ((2,), ()):
             expected = hlo_dtype(torch.result_type(torch.empty(shape, dtype=left), number))
             assert result_type(tensor(*shape, dtype=hlo_dtype(left)), number) == expected
@@ -155,14 +172,16 @@ print(row, [str(w.message) for w in caught])
 
 
 def test_other_packages_add_rows_by_entry_point(tmp_path):
-    (tmp_path / "plugin_rows.py").write_text(textwrap.dedent("""
+    (tmp_path / "plugin_rows.py").write_text(
+        textwrap.dedent("""
         import torch_neuronx_compile.stablehlo as hlo
         from torch_neuronx_compile.lowering import lowers
 
         @lowers("mylib::twice")
         def twice(x):
             return hlo.add(x, x)
-    """))
+    """)
+    )
     (tmp_path / "main.py").write_text(PLUGIN)
     result = subprocess.run([sys.executable, str(tmp_path / "main.py")], capture_output=True, text=True, check=True)
     assert "<lowering row mylib::twice>" in result.stdout

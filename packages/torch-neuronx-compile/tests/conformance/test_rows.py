@@ -29,7 +29,9 @@ def test_row_agrees_with_torch(row: str):
         args, kwargs = case.make()
         expected = case.expected(args, kwargs)
         lowered = lower(case, args, kwargs, expected, len(parameters))
-        assert len(lowered.results) == len(expected), f"{case.id}: {len(lowered.results)} results, torch has {len(expected)}"
+        assert len(lowered.results) == len(expected), (
+            f"{case.id}: {len(lowered.results)} results, torch has {len(expected)}"
+        )
         parameters += lowered.parameters
         inputs += lowered.inputs
         results += lowered.results
@@ -46,7 +48,9 @@ def test_row_agrees_with_torch(row: str):
 
 
 def test_every_row_has_a_case():
-    ours = {name for name in ROWS if name.startswith(("aten::", "prims::"))}  # an installed plugin tests the rows it brings
+    ours = {
+        name for name in ROWS if name.startswith(("aten::", "prims::"))
+    }  # an installed plugin tests the rows it brings
     assert ours == set(BY_ROW)
 
 

@@ -16,7 +16,14 @@ def env() -> ShapeEnv:
 
 def test_constants_fold_to_int(env):
     n = env.symbol("n", 5)
-    for value, expected in ((n - n, 0), (n * 0, 0), (n + 2 - n, 2), (n * 3 // n, 3), (n * 4 % n, 0), ((n + 1) // (n + 1), 1)):
+    for value, expected in (
+        (n - n, 0),
+        (n * 0, 0),
+        (n + 2 - n, 2),
+        (n * 3 // n, 3),
+        (n * 4 % n, 0),
+        ((n + 1) // (n + 1), 1),
+    ):
         assert type(value) is int and value == expected
     assert env.guards == []
 
@@ -130,7 +137,9 @@ def test_wrong_hints_and_zero_divisors_are_errors(env):
 
 LEAVES = st.sampled_from(["a", "b", "c"]) | st.integers(1, 6)
 EXPRESSIONS = st.recursive(
-    LEAVES, lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "max", "min"]), inner, inner), max_leaves=8
+    LEAVES,
+    lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "//", "%", "max", "min"]), inner, inner),
+    max_leaves=8,
 )
 HINTS = {"a": 4, "b": 4, "c": 9}
 

@@ -33,8 +33,19 @@ def number(value: float, dtype: str = "f32") -> hlo.Value:
 
 
 INDEX = hlo.constant((2, 0, 2), "i64", (3,))
-ROWS = {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (1, 4)}
-UPDATE = {"update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1}
+ROWS = {
+    "offset_dims": (1,),
+    "collapsed_slice_dims": (0,),
+    "start_index_map": (0,),
+    "index_vector_dim": 1,
+    "slice_sizes": (1, 4),
+}
+UPDATE = {
+    "update_window_dims": (1,),
+    "inserted_window_dims": (0,),
+    "scatter_dims_to_operand_dims": (0,),
+    "index_vector_dim": 1,
+}
 
 # operation -> (value, expected). Element-wise operations are covered by the conformance tables; here are the others.
 COMPUTED = {
@@ -104,7 +115,9 @@ def elementwise(name: str) -> hlo.Value | None:
 def test_every_operation_of_the_table_is_verified():
     values = [v for v in map(elementwise, OPS) if v is not None] + [value for value, _ in COMPUTED.values()]
     values += [hlo.random_bits(number(0, "i64"), number(0, "i64"), (2,))]
-    values += hlo.custom_call(hlo.NKI_TARGET, [PX, PY], [PX.type, PI.type], backend_config='{"a": "b\\c"}', aliases=[(0, 1)])
+    values += hlo.custom_call(
+        hlo.NKI_TARGET, [PX, PY], [PX.type, PI.type], backend_config='{"a": "b\\c"}', aliases=[(0, 1)]
+    )
     values += hlo.custom_call("single", [PX], [PX.type], aliases=[(0, 0)])
     text = hlo.print_module(values, PARAMETERS)
     oracle.verify(text)

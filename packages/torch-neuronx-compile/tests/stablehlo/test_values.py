@@ -13,7 +13,12 @@ def tensor(*shape, dtype="f32", number=0) -> Parameter:
     return Parameter(number, TensorType(shape, dtype))
 
 
-X, Y, I, B = tensor(2, 3), tensor(2, 3, number=1), tensor(2, 3, dtype="i64", number=2), tensor(2, 3, dtype="i1", number=3)
+X, Y, INDEX, B = (
+    tensor(2, 3),
+    tensor(2, 3, number=1),
+    tensor(2, 3, dtype="i64", number=2),
+    tensor(2, 3, dtype="i1", number=3),
+)
 
 
 def test_values_are_equal_by_operation_and_index():
@@ -80,13 +85,13 @@ IX = tensor(4, dtype="i64", number=5)
     "build, message",
     [
         (lambda: hlo.add(X, SHORT), r"stablehlo\.add: got tensor<2x3xf32>, tensor<3xf32>; accepted: two tensors of one type"),
-        (lambda: hlo.add(X, I), r"stablehlo\.add: got tensor<2x3xf32>, tensor<2x3xi64>"),
+        (lambda: hlo.add(X, INDEX), r"stablehlo\.add: got tensor<2x3xf32>, tensor<2x3xi64>"),
         (lambda: hlo.subtract(B, B), r"stablehlo\.subtract: got .*accepted: float or integer element types"),
-        (lambda: hlo.tanh(I), r"stablehlo\.tanh: got tensor<2x3xi64>; accepted: float element types"),
-        (lambda: hlo.erf(I), r"chlo\.erf: got tensor<2x3xi64>"),
+        (lambda: hlo.tanh(INDEX), r"stablehlo\.tanh: got tensor<2x3xi64>; accepted: float element types"),
+        (lambda: hlo.erf(INDEX), r"chlo\.erf: got tensor<2x3xi64>"),
         (lambda: hlo.and_(X, X), r"stablehlo\.and: got .*integer or boolean"),
         (lambda: hlo.compare(X, Y, "LESS"), r"direction EQ, NE, LT, LE, GT, GE, not 'LESS'"),
-        (lambda: hlo.select(I, X, Y), r"stablehlo\.select: .*an i1 tensor"),
+        (lambda: hlo.select(INDEX, X, Y), r"stablehlo\.select: .*an i1 tensor"),
         (lambda: hlo.clamp(SHORT, X, SHORT), r"stablehlo\.clamp: .*the bounds of rank 0"),
         (lambda: hlo.make("convert", (X,), {"dtype": "f8"}), r"a target among f32"),
         (lambda: hlo.bitcast_convert(X, "i64"), r"an element type as wide as i64"),
@@ -131,12 +136,20 @@ def test_type_rules_refuse(build, message):
 
 
 def _gather(**changes):
-    numbers = dict(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), index_vector_dim=1, slice_sizes=(1, 3))
+    numbers = dict(
+        offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), index_vector_dim=1, slice_sizes=(1, 3)
+    )
     return hlo.gather(X, IX, **{**numbers, **changes})
 
 
 def _scatter(**changes):
-    numbers = dict(body="add", update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), index_vector_dim=1)
+    numbers = dict(
+        body="add",
+        update_window_dims=(1,),
+        inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=1,
+    )
     return hlo.scatter(X, IX, tensor(4, 3, number=6), **{**numbers, **changes})
 
 

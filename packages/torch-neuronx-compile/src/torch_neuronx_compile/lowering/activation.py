@@ -18,7 +18,6 @@ _SQRT_HALF = math.sqrt(0.5)
 _BETA, _KAPPA = math.sqrt(2 / math.pi), 0.044715  # of gelu's tanh approximation
 
 
-
 def _mul(x: Value, factor: float) -> Value:
     return hlo.multiply(x, full(factor, x))
 

@@ -9,7 +9,13 @@ from functools import partial
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx_compile.dim import Dim
 from torch_neuronx_compile.lowering.promotion import (
-    REDUCED_FLOATS, Operand, cast, compute_dtype, float_result_type, is_float, result_type,
+    REDUCED_FLOATS,
+    Operand,
+    cast,
+    compute_dtype,
+    float_result_type,
+    is_float,
+    result_type,
 )  # fmt: skip
 from torch_neuronx_compile.lowering.registry import Unsupported, lowers
 from torch_neuronx_compile.lowering.shape import broadcast, full
@@ -258,7 +264,12 @@ def _shift(left: bool, x: Operand, y: Operand) -> Value:
     return apply(compute, dtype, x, y)
 
 
-for _aten, _left in {"bitwise_left_shift": True, "bitwise_right_shift": False, "__lshift__": True, "__rshift__": False}.items():
+for _aten, _left in {
+    "bitwise_left_shift": True,
+    "bitwise_right_shift": False,
+    "__lshift__": True,
+    "__rshift__": False,
+}.items():
     _suffix = "Tensor_Scalar" if _aten.startswith("bitwise") else "Scalar"
     lowers(f"aten::{_aten}.Tensor")(partial(_shift, _left))
     lowers(f"aten::{_aten}.{_suffix}", operands=("other",))(partial(_shift, _left))

@@ -37,7 +37,9 @@ def _with_one(function: Callable[..., Value], tensors: Values, other: Operand) -
     return [function(x, other) for x in tensors]
 
 
-def _with_lists_scaled(function: Callable[..., Value], tensors: Values, others: Values, alpha: Operand = 1) -> list[Value]:
+def _with_lists_scaled(
+    function: Callable[..., Value], tensors: Values, others: Values, alpha: Operand = 1
+) -> list[Value]:
     return [function(x, y, alpha) for x, y in zip(tensors, others, strict=True)]
 
 
@@ -76,7 +78,9 @@ def _fused(function: Callable[..., Value], tensors: Values, a: Values, b: Values
     return [function(*operands) for operands in zip(tensors, a, b, each, strict=True)]
 
 
-def _fused_with_tensor(function: Callable[..., Value], tensors: Values, a: Values, b: Values, scalars: Value) -> list[Value]:
+def _fused_with_tensor(
+    function: Callable[..., Value], tensors: Values, a: Values, b: Values, scalars: Value
+) -> list[Value]:
     """The factors are the elements of a 1-d tensor."""
     each = [hlo.reshape(hlo.slice(scalars, (i,), (i + 1,)), ()) for i in range(len(tensors))]
     return _fused(function, tensors, a, b, each)

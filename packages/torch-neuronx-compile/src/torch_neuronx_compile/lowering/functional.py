@@ -17,7 +17,12 @@ from torch_neuronx_compile.lowering.registry import Row, lookup, schema
 # Arguments that the schema does not mark as written, but that are: running statistics.
 _HIDDEN_WRITES = {"aten::native_batch_norm": ("running_mean", "running_var")}
 
-_FACTORY = ("dtype", "layout", "device", "pin_memory")  # what a factory's functional form takes and its out= form does not
+_FACTORY = (
+    "dtype",
+    "layout",
+    "device",
+    "pin_memory",
+)  # what a factory's functional form takes and its out= form does not
 
 
 @dataclass(frozen=True, slots=True)

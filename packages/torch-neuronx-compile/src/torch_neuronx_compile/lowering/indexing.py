@@ -88,7 +88,14 @@ def _accumulated(dtype: str, body: str) -> str:
     return dtype if body == "set" else compute_dtype(dtype)
 
 
-_REDUCTIONS = {"add": "add", "multiply": "multiply", "sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
+_REDUCTIONS = {
+    "add": "add",
+    "multiply": "multiply",
+    "sum": "add",
+    "prod": "multiply",
+    "amax": "maximum",
+    "amin": "minimum",
+}
 
 
 @lowers("aten::scatter.src", "aten::scatter.value")

@@ -191,7 +191,9 @@ def unfold(x: Value, dim: int, size: int, step: int) -> Value:
         return _slice(hlo.reshape(x, (1,)), 0, 0, size)
     d = dimension(dim, x.rank)
     count = (x.shape[d] - size) // step + 1
-    positions = hlo.multiply(hlo.iota((count,), "i64", 0), hlo.broadcast_in_dim(hlo.constant(step, "i64"), (count,), ()))
+    positions = hlo.multiply(
+        hlo.iota((count,), "i64", 0), hlo.broadcast_in_dim(hlo.constant(step, "i64"), (count,), ())
+    )
     sizes = [size if i == d else s for i, s in enumerate(x.shape)]
     offsets = [i for i in range(x.rank + 1) if i != d]
     windows = hlo.gather(x, positions, offset_dims=offsets, collapsed_slice_dims=(), start_index_map=(d,),
@@ -261,7 +263,7 @@ def diagonal_scatter(x: Value, source: Value, offset: int = 0, dim1: int = 0, di
     rest = [d for d in range(x.rank) if d not in (a, b)]
     order = [*rest, a, b]
     turned = hlo.transpose(x, order)
-    rows, columns = int(turned.shape[-2]), int(turned.shape[-1])
+    rows = int(turned.shape[-2])
     row, column = hlo.iota(turned.shape, "i64", turned.rank - 2), hlo.iota(turned.shape, "i64", turned.rank - 1)
     on_diagonal = hlo.compare(hlo.add(row, full(offset, row)), column, "EQ")
     low = [0] * len(rest) + [max(0, -offset)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Union
-
 import torch
 
 import torch_neuronx_compile.stablehlo as hlo
@@ -11,8 +9,8 @@ from torch_neuronx_compile.dim import Dim
 from torch_neuronx_compile.lowering.registry import Unsupported
 from torch_neuronx_compile.stablehlo import Value
 
-Number = Union[bool, int, float, Dim]
-Operand = Union[Value, Number]
+Number = bool | int | float | Dim
+Operand = Value | Number
 
 HLO_DTYPE: dict[torch.dtype, str] = {
     torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64", torch.bool: "i1",

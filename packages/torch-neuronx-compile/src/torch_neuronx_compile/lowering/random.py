@@ -161,7 +161,9 @@ def randint_low(low: int, high: int, *options: Any, outputs: Sequence[TensorType
 
 
 @lowers("aten::randint_like", random=True, outputs=True)
-def randint_like(x: Value, high: int, *options: Any, outputs: Sequence[TensorType], seed: Value, offset: Value) -> Value:
+def randint_like(
+    x: Value, high: int, *options: Any, outputs: Sequence[TensorType], seed: Value, offset: Value
+) -> Value:
     return randint(high, outputs=outputs, seed=seed, offset=offset)
 
 

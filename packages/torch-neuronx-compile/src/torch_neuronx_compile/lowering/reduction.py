@@ -208,7 +208,9 @@ def logsumexp(x: Value, dim: Dims, keepdim: bool) -> Value:
 
 
 @lowers("aten::linalg_vector_norm")
-def vector_norm(x: Value, ord: float, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
+def vector_norm(
+    x: Value, ord: float, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
+) -> Value:
     """The p-norm, accumulated in f32."""
     result = hlo_dtype(dtype) if dtype is not None else x.dtype
     if not is_float(result):
@@ -257,4 +259,3 @@ def _scan(body: str, x: Value, dim: int, dtype: torch.dtype | None = None) -> Va
 
 lowers("aten::cumsum")(partial(_scan, "add"))
 lowers("aten::cumprod")(partial(_scan, "multiply"))
-

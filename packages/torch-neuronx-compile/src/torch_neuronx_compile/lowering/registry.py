@@ -87,7 +87,9 @@ def lowers(*names: str, operands: tuple[str, ...] = (), random: bool = False, ou
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             if "::" not in name:
-                raise ValueError(f'lowers({name!r}): write the operator as "namespace::name" or "namespace::name.overload"')
+                raise ValueError(
+                    f'lowers({name!r}): write the operator as "namespace::name" or "namespace::name.overload"'
+                )
             if name in ROWS:
                 raise ValueError(f"lowers({name!r}): the operator already has a row ({ROWS[name].function.__module__})")
             ROWS[name] = Row(name, function, operands, random, outputs)

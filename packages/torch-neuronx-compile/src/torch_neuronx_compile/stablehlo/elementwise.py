@@ -53,7 +53,9 @@ def _clamp(spec: OpSpec, operands: tuple[Value, ...], attributes: Mapping[str, A
     low, value, high = operands
     bounds_fit = all(b.dtype == value.dtype and b.shape in ((), value.shape) for b in (low, high))
     if not bounds_fit:
-        raise refuse(spec, operands, "(low, value, high) of one element type, the bounds of rank 0 or of the value's shape")
+        raise refuse(
+            spec, operands, "(low, value, high) of one element type, the bounds of rank 0 or of the value's shape"
+        )
     return (value.type,)
 
 
@@ -77,7 +79,21 @@ for _name, _accepts in {
     "tanh": "f", "logistic": "f", "sine": "f", "cosine": "f", "tan": "f",
 }.items():  # fmt: skip
     define(_name, f"stablehlo.{_name}", _unary, _accepts, style="same_type")
-for _name in ("erf", "erfc", "erf_inv", "lgamma", "digamma", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"):
+for _name in (
+    "erf",
+    "erfc",
+    "erf_inv",
+    "lgamma",
+    "digamma",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+):
     define(_name, f"chlo.{_name}", _unary, "f", style="generic")
 for _name, _accepts in {
     "add": "fib", "subtract": "fi", "multiply": "fib", "divide": "fi", "remainder": "fi", "power": "fi",

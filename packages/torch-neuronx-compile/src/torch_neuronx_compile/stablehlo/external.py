@@ -15,7 +15,9 @@ NKI_TARGET = "AwsNeuronCustomNativeKernel"  # the call target under which Neuron
 def _random_bits(spec: OpSpec, operands: tuple[Value, ...], attributes: Mapping[str, Any]) -> tuple[TensorType, ...]:
     check_count(spec, operands, 2)
     if any(x.shape or x.dtype != "i64" for x in operands) or attributes["word"] not in (0, 1, 2, 3):
-        raise refuse(spec, operands, f"seed and offset, each i64 of rank 0, and a word from 0 to 3, not {attributes['word']}")
+        raise refuse(
+            spec, operands, f"seed and offset, each i64 of rank 0, and a word from 0 to 3, not {attributes['word']}"
+        )
     return (TensorType(attributes["shape"], "i32"),)
 
 
@@ -23,7 +25,9 @@ def _custom_call(spec: OpSpec, operands: tuple[Value, ...], attributes: Mapping[
     types = attributes["types"]
     for result, operand in attributes["aliases"]:
         if not 0 <= result < len(types) or not 0 <= operand < len(operands) or types[result] != operands[operand].type:
-            raise refuse(spec, operands, f"aliased operands of the results' types, not result {result} = operand {operand}")
+            raise refuse(
+                spec, operands, f"aliased operands of the results' types, not result {result} = operand {operand}"
+            )
     return tuple(types)
 
 

@@ -45,7 +45,9 @@ def _gather(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) -
     dropped = (*collapsed, *x_batch)
     if len(set(dropped)) != len(dropped) or not all(sizes[d] == 1 for d in dropped):
         raise refuse(spec, operands, f"slice size 1 in the collapsed and batching dimensions {dropped}: {sizes}")
-    if len(x_batch) != len(i_batch) or not all(x.shape[a] == indices.shape[b] for a, b in zip(x_batch, i_batch, strict=True)):
+    if len(x_batch) != len(i_batch) or not all(
+        x.shape[a] == indices.shape[b] for a, b in zip(x_batch, i_batch, strict=True)
+    ):
         raise refuse(spec, operands, f"batching dimensions of equal sizes: {x_batch}, {i_batch}")
     if attributes["out_of_range"] not in ("error", "clamp"):
         raise refuse(spec, operands, f'out_of_range "error" or "clamp", not {attributes["out_of_range"]!r}')
@@ -67,7 +69,9 @@ def _scatter(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) 
     if attributes["body"] not in SCATTER_BODIES or attributes["out_of_range"] not in ("error", "skip"):
         raise refuse(spec, operands, f'a body among {", ".join(SCATTER_BODIES)} and out_of_range "error" or "skip", '
                      f'not {attributes["body"]!r}, {attributes["out_of_range"]!r}')  # fmt: skip
-    if len(x_batch) != len(i_batch) or not all(x.shape[a] == indices.shape[b] for a, b in zip(x_batch, i_batch, strict=True)):
+    if len(x_batch) != len(i_batch) or not all(
+        x.shape[a] == indices.shape[b] for a, b in zip(x_batch, i_batch, strict=True)
+    ):
         raise refuse(spec, operands, f"batching dimensions of equal sizes: {x_batch}, {i_batch}")
     got_batch = [s for d, s in enumerate(updates.shape) if d not in window_dims]
     got_window = [updates.shape[d] for d in window_dims]
@@ -81,8 +85,16 @@ def _scatter(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) 
     return (x.type,)
 
 
-define("gather", "stablehlo.gather", _gather, attributes=(*GATHER_DIMENSIONS, "slice_sizes", "out_of_range"), style="gather")
-define("scatter", "stablehlo.scatter", _scatter, attributes=(*SCATTER_DIMENSIONS, "body", "out_of_range"), style="scatter")
+define(
+    "gather",
+    "stablehlo.gather",
+    _gather,
+    attributes=(*GATHER_DIMENSIONS, "slice_sizes", "out_of_range"),
+    style="gather",
+)
+define(
+    "scatter", "stablehlo.scatter", _scatter, attributes=(*SCATTER_DIMENSIONS, "body", "out_of_range"), style="scatter"
+)
 
 
 def gather(x: Value, indices: Value, *, offset_dims: Sequence[int], collapsed_slice_dims: Sequence[int],

@@ -27,18 +27,26 @@ def _iota(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) -> 
     check_count(spec, operands, 0)
     type = TensorType(attributes["shape"], attributes["dtype"])
     if type.dtype == "i1" or not 0 <= attributes["dimension"] < type.rank:
-        raise refuse(spec, operands, f"a dimension of {type} and a float or integer type, not {attributes['dimension']}")
+        raise refuse(
+            spec, operands, f"a dimension of {type} and a float or integer type, not {attributes['dimension']}"
+        )
     return (type,)
 
 
 def _broadcast(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) -> Types:
     check_count(spec, operands, 1)
     (x,), shape, dimensions = operands, attributes["shape"], attributes["dimensions"]
-    fits = len(dimensions) == len(x.shape) and len(set(dimensions)) == len(dimensions) and all(
-        0 <= d < len(shape) and (size == 1 or size == shape[d]) for d, size in zip(dimensions, x.shape, strict=True)
+    fits = (
+        len(dimensions) == len(x.shape)
+        and len(set(dimensions)) == len(dimensions)
+        and all(
+            0 <= d < len(shape) and (size == 1 or size == shape[d]) for d, size in zip(dimensions, x.shape, strict=True)
+        )
     )
     if not fits:
-        raise refuse(spec, operands, f"one target dimension a dimension, each of size 1 or the target's: {dimensions} of {shape}")
+        raise refuse(
+            spec, operands, f"one target dimension a dimension, each of size 1 or the target's: {dimensions} of {shape}"
+        )
     return (TensorType(shape, x.dtype),)
 
 
@@ -98,7 +106,11 @@ def _pad(spec: OpSpec, operands: tuple[Value, ...], attributes: Attributes) -> T
     x, value = operands
     low, high, interior = attributes["low"], attributes["high"], attributes["interior"]
     if value.shape or value.dtype != x.dtype or not len(low) == len(high) == len(interior) == x.rank:
-        raise refuse(spec, operands, f"a tensor, a scalar of its element type, and padding of its rank: {low}, {high}, {interior}")
+        raise refuse(
+            spec,
+            operands,
+            f"a tensor, a scalar of its element type, and padding of its rank: {low}, {high}, {interior}",
+        )
     if not all(n >= 0 for n in (*low, *high, *interior)):
         raise refuse(spec, operands, f"padding of at least 0: {low}, {high}, {interior}")
     shape = []
@@ -142,7 +154,13 @@ def _check_dimensions(spec: OpSpec, operands: tuple[Value, ...], dimensions: Seq
 
 define("constant", "stablehlo.constant", _constant, attributes=("value", "shape", "dtype"), style="constant")
 define("iota", "stablehlo.iota", _iota, attributes=("shape", "dtype", "dimension"), style="iota")
-define("broadcast_in_dim", "stablehlo.broadcast_in_dim", _broadcast, attributes=("shape", "dimensions"), style="broadcast_in_dim")
+define(
+    "broadcast_in_dim",
+    "stablehlo.broadcast_in_dim",
+    _broadcast,
+    attributes=("shape", "dimensions"),
+    style="broadcast_in_dim",
+)
 define("reshape", "stablehlo.reshape", _reshape, attributes=("shape",), style="arrow")
 define("transpose", "stablehlo.transpose", _transpose, attributes=("permutation",), style="transpose")
 define("reverse", "stablehlo.reverse", _reverse, attributes=("dimensions",), style="reverse")
@@ -205,7 +223,9 @@ def concatenate(operands: Sequence[Value], dimension: int) -> Value:
     return make("concatenate", tuple(operands), {"dimension": dimension})
 
 
-def pad(x: Value, value: Value, low: Sequence[Size], high: Sequence[Size], interior: Sequence[Size] | None = None) -> Value:
+def pad(
+    x: Value, value: Value, low: Sequence[Size], high: Sequence[Size], interior: Sequence[Size] | None = None
+) -> Value:
     """Surround `x` (and, with `interior`, separate its elements) with a rank-0 value."""
     gaps = (0,) * x.rank if interior is None else tuple(interior)
     return make("pad", (x, value), {"low": tuple(low), "high": tuple(high), "interior": gaps})

@@ -46,8 +46,9 @@ _LETTER = {"i1": "b", "ui8": "i", "i8": "i", "i16": "i", "i32": "i", "i64": "i"}
 _WORDS = {"f": "float", "i": "integer", "b": "boolean"}
 
 
-def define(name: str, text: str, rule: Rule, accepts: str = "fib", attributes: tuple[str, ...] = (),
-           style: str = "generic") -> None:
+def define(
+    name: str, text: str, rule: Rule, accepts: str = "fib", attributes: tuple[str, ...] = (), style: str = "generic"
+) -> None:
     """Add a row to the table. Raises ValueError when the name is taken."""
     if name in OPS:
         raise ValueError(f"operation {name!r} is defined twice")

@@ -50,7 +50,9 @@ class _Printer:
         types = ", ".join(self.type(value.type) for value in results)
         head = f"func.func public @{name}({', '.join(arguments)}) -> ({types}) {{"
         head += self.comment()
-        self.lines.append(f"return {', '.join(self.names[value] for value in results)} : {types}" if results else "return")
+        self.lines.append(
+            f"return {', '.join(self.names[value] for value in results)} : {types}" if results else "return"
+        )
         body = "\n".join("    " + line for line in self.lines)
         return f"module @{name} {{\n  {head}\n{body}\n  }}\n}}\n"
 
@@ -82,7 +84,9 @@ class _Printer:
     def type(self, type: TensorType) -> str:
         if not type.is_static:
             if not self.symbolic:
-                raise HloTypeError(f"print_module: {type} has symbolic sizes; freeze the module or ask for symbolic=True")
+                raise HloTypeError(
+                    f"print_module: {type} has symbolic sizes; freeze the module or ask for symbolic=True"
+                )
             self.comments.append(str(type))
         return f"tensor<{''.join(f'{self.size(s)}x' for s in type.shape)}{type.dtype}>"
 
@@ -99,7 +103,9 @@ class _Printer:
 
     def generic(self, operation: Operation, name: str, attributes: str = "") -> None:
         braces = f" {{{attributes}}}" if attributes else ""
-        self.line(name, f'"{OPS[operation.name].text}"({self.operands(operation)}){braces} : {self.signature(operation)}')
+        self.line(
+            name, f'"{OPS[operation.name].text}"({self.operands(operation)}){braces} : {self.signature(operation)}'
+        )
 
     def line(self, name: str, text: str) -> None:
         self.lines.append(f"{name} = {text}")
@@ -163,7 +169,9 @@ def _constant(p: _Printer, o: Operation, name: str) -> None:
         text = _nested([literal(v, type.dtype) for v in value], type.shape)
     elif isinstance(value, Dim):
         if not p.symbolic:
-            raise HloTypeError(f"print_module: the constant {value} is symbolic; freeze the module or ask for symbolic=True")
+            raise HloTypeError(
+                f"print_module: the constant {value} is symbolic; freeze the module or ask for symbolic=True"
+            )
         p.comments.append(str(value))
         text = "?"
     else:
@@ -186,18 +194,26 @@ def _iota(p: _Printer, o: Operation, name: str) -> None:
 
 def _with_list(attribute: str, word: str) -> Callable[[_Printer, Operation, str], None]:
     def style(p: _Printer, o: Operation, name: str) -> None:
-        p.line(name, f"{OPS[o.name].text} {p.operands(o)}, {word} = {_list(o.attributes[attribute])} : {p.signature(o)}")
+        p.line(
+            name, f"{OPS[o.name].text} {p.operands(o)}, {word} = {_list(o.attributes[attribute])} : {p.signature(o)}"
+        )
 
     return style
 
 
 def _reverse(p: _Printer, o: Operation, name: str) -> None:
-    p.line(name, f"stablehlo.reverse {p.operands(o)}, dims = {_list(o.attributes['dimensions'])} : {p.type(o.types[0])}")
+    p.line(
+        name, f"stablehlo.reverse {p.operands(o)}, dims = {_list(o.attributes['dimensions'])} : {p.type(o.types[0])}"
+    )
 
 
 def _slice(p: _Printer, o: Operation, name: str) -> None:
     a = o.attributes
-    p.generic(o, name, f"start_indices = {_array(a['start'])}, limit_indices = {_array(a['limit'])}, strides = {_array(a['stride'])}")
+    p.generic(
+        o,
+        name,
+        f"start_indices = {_array(a['start'])}, limit_indices = {_array(a['limit'])}, strides = {_array(a['stride'])}",
+    )
 
 
 def _concatenate(p: _Printer, o: Operation, name: str) -> None:
@@ -345,8 +361,11 @@ def _random_bits(p: _Printer, o: Operation, name: str) -> None:
     wide_type = p.type(all_words).replace("xi32>", "xui32>")
     one_type = p.type(TensorType((*shape, 1), "i32")).replace("xi32>", "xui32>")
     flat_type = type.replace("xi32>", "xui32>").replace("<i32>", "<ui32>")
-    p.line(joined, f"stablehlo.concatenate {', '.join(state)}, dim = 0 : "
-           "(tensor<1xui64>, tensor<1xui64>, tensor<1xui64>) -> tensor<3xui64>")
+    p.line(
+        joined,
+        f"stablehlo.concatenate {', '.join(state)}, dim = 0 : "
+        "(tensor<1xui64>, tensor<1xui64>, tensor<1xui64>) -> tensor<3xui64>",
+    )
     p.line(f"{pair}, {bits}", f'"stablehlo.rng_bit_generator"({joined}) {{rng_algorithm = #stablehlo<rng_algorithm PHILOX>}} : '
            f"(tensor<3xui64>) -> (tensor<3xui64>, {wide_type})")  # fmt: skip
     p.line(word_of, f'"stablehlo.slice"({bits}) {{start_indices = {_array([0] * len(shape) + [word])}, '

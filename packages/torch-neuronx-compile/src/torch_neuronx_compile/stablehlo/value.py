@@ -139,7 +139,9 @@ class Parameter(Value):
         if role not in ("tensor", "scalar"):
             raise ValueError(f'parameter {number}: role {role!r}; known: "tensor", "scalar"')
         if role == "scalar" and (type.shape or type.dtype not in ("f64", "i64", "i1")):
-            raise ValueError(f"parameter {number}: a launch scalar of type {type}; must be of rank 0 and f64, i64 or i1")
+            raise ValueError(
+                f"parameter {number}: a launch scalar of type {type}; must be of rank 0 and f64, i64 or i1"
+            )
         super().__init__(None, number, type)
         self.role = role
         self._wrapped = wrapped
@@ -181,7 +183,11 @@ def topological(results: Sequence[Value]) -> list[Operation]:
 
 def parameters(results: Sequence[Value]) -> list[Parameter]:
     """The parameters that the results need, in order of their numbers."""
-    found = {operand.number: operand for operation in topological(results) for operand in operation.operands
-             if isinstance(operand, Parameter)}
+    found = {
+        operand.number: operand
+        for operation in topological(results)
+        for operand in operation.operands
+        if isinstance(operand, Parameter)
+    }
     found.update((value.number, value) for value in results if isinstance(value, Parameter))
     return [found[number] for number in sorted(found)]

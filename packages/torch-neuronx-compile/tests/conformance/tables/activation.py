@@ -8,8 +8,12 @@ from ..case import FLOATS, SHAPES, Case, Tensor, Tolerance, grid
 
 F32, F64, BF16, F16, I64 = torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64
 
-STEPS = Tolerance(ulp=12, absolute=1e-6, reason="a formula of several rounded steps, each side with its own polynomials")
-HALF = Tolerance(ulp=2, absolute=2e-3, reason="torch rounds some intermediate results to the element type, the device rounds once")
+STEPS = Tolerance(
+    ulp=12, absolute=1e-6, reason="a formula of several rounded steps, each side with its own polynomials"
+)
+HALF = Tolerance(
+    ulp=2, absolute=2e-3, reason="torch rounds some intermediate results to the element type, the device rounds once"
+)
 PLAIN = {"data": {"special": False}}
 
 
@@ -43,7 +47,9 @@ def _cases() -> list[Case]:
     for approximate in ("none", "tanh"):
         for dtype in FLOATS:
             tolerance = STEPS if dtype in (F32, F64) else HALF
-            cases += grid("aten::gelu", (dtype,), SHAPES, approximate=approximate, tolerance=tolerance, data={"special": False})
+            cases += grid(
+                "aten::gelu", (dtype,), SHAPES, approximate=approximate, tolerance=tolerance, data={"special": False}
+            )
             for shape in SHAPES:
                 pair = (Tensor(dtype, shape), Tensor(dtype, shape, scale=2.0))
                 cases.append(Case("aten::gelu_backward", pair, {"approximate": approximate}, tolerance))
@@ -59,7 +65,15 @@ def _cases() -> list[Case]:
             # The second result is a buffer whose contents are the kernel's own business.
             cases.append(Case("aten::log_sigmoid_forward", (x,), {}, bound, compare=(0,)))
             buffer = Tensor(dtype, shape, low=0.1, high=0.9)
-            cases.append(Case("aten::log_sigmoid_backward", (Tensor(dtype, shape), x, buffer), {}, bound, reference=_log_sigmoid_backward))
+            cases.append(
+                Case(
+                    "aten::log_sigmoid_backward",
+                    (Tensor(dtype, shape), x, buffer),
+                    {},
+                    bound,
+                    reference=_log_sigmoid_backward,
+                )
+            )
         shapes = ((2, 3, 5), (1, 3, 1))
         cases.append(Case("aten::_prelu_kernel", (Tensor(dtype, shapes[0]), Tensor(dtype, shapes[1]))))
         arguments = (Tensor(dtype, shapes[0]), Tensor(dtype, shapes[0]), Tensor(dtype, shapes[1]))

@@ -10,7 +10,9 @@ from ..case import ALL_DTYPES, FLOATS, INTEGERS, SHAPES, Case, Tensor, Tolerance
 F32, F64, BF16, F16 = torch.float32, torch.float64, torch.bfloat16, torch.float16
 I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
 
-RANGE = Tolerance(ulp=2, absolute=1e-6, reason="torch fuses start + i * step, or counts vectors in steps of their length")
+RANGE = Tolerance(
+    ulp=2, absolute=1e-6, reason="torch fuses start + i * step, or counts vectors in steps of their length"
+)
 
 
 def _numbers() -> list[Case]:

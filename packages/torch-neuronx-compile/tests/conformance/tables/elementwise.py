@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..case import ALL_DTYPES, FLOATS, HALVES, INTEGERS, SHAPES, Case, Number, Tensor, Tolerance, grid
+from ..case import ALL_DTYPES, FLOATS, INTEGERS, SHAPES, Case, Number, Tensor, Tolerance, grid
 
 F32, F64, BF16, F16 = torch.float32, torch.float64, torch.bfloat16, torch.float16
 I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
@@ -12,18 +12,28 @@ I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
 POLYNOMIAL = Tolerance(ulp=6, reason="each side approximates the function, both within a few units in the last place")
 SEVERAL_STEPS = Tolerance(ulp=8, reason="a formula of several rounded steps on each side")
 NEAR_ZERO = Tolerance(ulp=8, absolute=1e-6, reason="cancellation near a zero of the function")
-SQRT = Tolerance(ulp=1, reason="torch's square root comes from MKL and is not always the nearest number; the device's is")
+SQRT = Tolerance(
+    ulp=1, reason="torch's square root comes from MKL and is not always the nearest number; the device's is"
+)
 XLA_RECIPROCAL = Tolerance(xla=1, reason="XLA turns a division by one number into a multiplication")
 XLA_HYPERBOLIC = Tolerance(ulp=4, xla=8, reason="XLA adds log(1/2) to the argument of exp")
 XLA_GAMMA = Tolerance(ulp=8, absolute=3e-6, reason="cancellation near the zeros at 1 and 2")
-FMA = Tolerance(ulp=1, absolute=4e-6, reason="torch fuses the multiplication and the addition, which saves one rounding")
-TAIL = Tolerance(ulp=1, absolute=0.01, reason="torch rounds the product to bf16 in the scalar loop at the end of a vector loop")
+FMA = Tolerance(
+    ulp=1, absolute=4e-6, reason="torch fuses the multiplication and the addition, which saves one rounding"
+)
+TAIL = Tolerance(
+    ulp=1, absolute=0.01, reason="torch rounds the product to bf16 in the scalar loop at the end of a vector loop"
+)
 LIKE = (F32, BF16, F16, F64, I64, BOOL)
+
+
+POLYNOMIALS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "erfc", "asin", "acos", "atan", "asinh", "acosh",
+               "atanh", "exp2", "log2", "log10")  # fmt: skip
 
 
 def _unary() -> list[Case]:
     cases: list[Case] = []
-    for name in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "erfc", "asin", "acos", "atan", "asinh", "acosh", "atanh", "exp2", "log2", "log10"):  # fmt: skip
+    for name in POLYNOMIALS:
         cases += grid(f"aten::{name}", LIKE, SHAPES, tolerance=POLYNOMIAL)
     for name in ("sin", "cos", "tan"):
         cases += grid(f"aten::{name}", LIKE, SHAPES, tolerance=NEAR_ZERO)
@@ -67,7 +77,14 @@ def _binary() -> list[Case]:
         kinds = LIKE if name == "add" else LIKE[:-1]
         cases += grid(f"aten::{name}.Tensor", (*kinds, I32, U8), BROADCASTS)
         cases += grid(f"aten::{name}.Tensor", (F32,), BROADCASTS, alpha=0.37, tolerance=FMA)
-        cases += grid(f"aten::{name}.Tensor", (BF16,), BROADCASTS, alpha=0.37, data={"scale": 1.0, "special": False}, tolerance=TAIL)
+        cases += grid(
+            f"aten::{name}.Tensor",
+            (BF16,),
+            BROADCASTS,
+            alpha=0.37,
+            data={"scale": 1.0, "special": False},
+            tolerance=TAIL,
+        )
         cases += grid(f"aten::{name}.Tensor", (I64,), BROADCASTS, alpha=3)
         cases += grid(f"aten::{name}.Scalar", (F32, BF16, F16), SHAPES, 2.7)
         cases += grid(f"aten::{name}.Scalar", (F64,), SHAPES, 2.75)

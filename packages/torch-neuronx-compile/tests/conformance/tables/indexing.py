@@ -10,7 +10,9 @@ F32, BF16, F16, I64, I32, U8, BOOL = (
     torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool,
 )  # fmt: skip
 X = Tensor(F32, (3, 4, 5))
-ROUNDED = Tolerance(ulp=4, absolute=0.05, reason="torch rounds to the element type after each addition, the device once")
+ROUNDED = Tolerance(
+    ulp=4, absolute=0.05, reason="torch rounds to the element type after each addition, the device once"
+)
 ORDER = Tolerance(ulp=2, absolute=1e-6, reason="order of additions")
 
 
@@ -64,7 +66,11 @@ def _writes() -> list[Case]:
     for dtype, tolerance in ((F32, ORDER), (BF16, ROUNDED), (I64, Tolerance())):
         x, source = Tensor(dtype, (3, 5)), Tensor(dtype, (3, 9))
         cases.append(Case("aten::scatter_add", (x, 1, many, source), {}, tolerance))
-        cases.append(Case("aten::scatter_add", (Tensor(dtype, (7, 4)), 0, index((5, 3), 7), Tensor(dtype, (6, 3))), {}, tolerance))
+        cases.append(
+            Case(
+                "aten::scatter_add", (Tensor(dtype, (7, 4)), 0, index((5, 3), 7), Tensor(dtype, (6, 3))), {}, tolerance
+            )
+        )
         for reduce in ("add", "multiply"):
             cases.append(Case("aten::scatter.reduce", (x, 1, many, Tensor(dtype, (3, 9), low=1, high=3)), {"reduce": reduce},
                               ROUNDED_PRODUCT if dtype == BF16 else tolerance))  # fmt: skip
@@ -73,7 +79,9 @@ def _writes() -> list[Case]:
             cases.append(Case("aten::scatter_reduce.two", (x, 1, many, Tensor(dtype, (3, 9), low=1, high=3), reduce), {},
                               ROUNDED_PRODUCT if dtype == BF16 else tolerance))  # fmt: skip
         cases.append(Case("aten::index_add", (X3[dtype], 1, index((6,), 4), Tensor(dtype, (3, 6, 5))), {}, tolerance))
-        cases.append(Case("aten::index_add", (X3[dtype], 0, index((2,), 3), Tensor(dtype, (2, 4, 5))), {"alpha": 2}, tolerance))
+        cases.append(
+            Case("aten::index_add", (X3[dtype], 0, index((2,), 3), Tensor(dtype, (2, 4, 5))), {"alpha": 2}, tolerance)
+        )
     order = Tensor(I64, (2,), values=(2, 0))
     for dtype in (F32, BF16, I64, BOOL):
         cases.append(Case("aten::index_copy", (X3[dtype], 0, order, Tensor(dtype, (2, 4, 5)))))
@@ -83,7 +91,9 @@ def _writes() -> list[Case]:
     return cases
 
 
-ROUNDED_PRODUCT = Tolerance(ulp=8, absolute=0.05, reason="torch rounds to the element type after each step, the device once")
+ROUNDED_PRODUCT = Tolerance(
+    ulp=8, absolute=0.05, reason="torch rounds to the element type after each step, the device once"
+)
 X3 = {dtype: Tensor(dtype, (3, 4, 5)) for dtype in (F32, BF16, I64, BOOL)}
 
 
@@ -94,12 +104,21 @@ def _puts() -> list[Case]:
         for dtype in (F32, BF16, I64, BOOL) if name == "index_put" else (F32,):
             cases.append(Case(f"aten::{name}", (X3[dtype], pair, Tensor(dtype, (3, 5)))))
             cases.append(Case(f"aten::{name}", (X3[dtype], pair, Tensor(dtype, ()))))
-            cases.append(Case(f"aten::{name}", (X3[dtype], [None, Tensor(I64, (2,), values=(3, 1))], Tensor(dtype, (5,)))))
+            cases.append(
+                Case(f"aten::{name}", (X3[dtype], [None, Tensor(I64, (2,), values=(3, 1))], Tensor(dtype, (5,))))
+            )
     separated = [Tensor(I64, (2,), values=(2, 0)), None, Tensor(I64, (2,), values=(4, 4))]
     cases.append(Case("aten::index_put", (X, separated, Tensor(F32, (2, 4)))))
     cases.append(Case("aten::index_put", (X, [index((0,), 1)], Tensor(F32, (0, 4, 5)))))
     for dtype, tolerance in ((F32, ORDER), (BF16, ROUNDED), (I64, Tolerance())):
-        cases.append(Case("aten::index_put", (X3[dtype], [index((9,), 3), index((9,), 4)], Tensor(dtype, (9, 5)), True), {}, tolerance))
+        cases.append(
+            Case(
+                "aten::index_put",
+                (X3[dtype], [index((9,), 3), index((9,), 4)], Tensor(dtype, (9, 5)), True),
+                {},
+                tolerance,
+            )
+        )
     mask = Tensor(BOOL, (3, 4, 5))
     cases.append(Case("aten::index_put", (X, [mask], Tensor(F32, ()))))
     cases.append(Case("aten::index_put", (X, [Tensor(BOOL, (3,))], Tensor(F32, ()))))
@@ -112,9 +131,17 @@ def _embedding_backward() -> list[Case]:
     for dtype, tolerance in ((F32, ORDER), (BF16, ROUNDED), (F16, ROUNDED)):
         for padding, by_frequency in ((-1, False), (2, False), (-1, True), (0, True)):
             grad = Tensor(dtype, (2, 9, 3))
-            cases.append(Case("aten::embedding_dense_backward", (grad, index((2, 9), 5), 7, padding, by_frequency), {}, tolerance))
+            cases.append(
+                Case(
+                    "aten::embedding_dense_backward", (grad, index((2, 9), 5), 7, padding, by_frequency), {}, tolerance
+                )
+            )
     cases.append(Case("aten::embedding_dense_backward", (Tensor(F32, (0, 3)), index((0,), 5), 7, -1, False)))
-    cases.append(Case("aten::embedding_dense_backward", (Tensor(F32, (4, 3)), index((4,), 5, dtype=I32), 7, -1, False), {}, ORDER))
+    cases.append(
+        Case(
+            "aten::embedding_dense_backward", (Tensor(F32, (4, 3)), index((4,), 5, dtype=I32), 7, -1, False), {}, ORDER
+        )
+    )
     return cases
 
 

@@ -32,7 +32,9 @@ def _lists() -> list[Case]:
             cases.append(Case(f"aten::_foreach_{name}.Scalar", (xs, 0.7), {}, tolerance))
             cases.append(Case(f"aten::_foreach_{name}.ScalarList", (xs, [0.7, 1.5, -2.0, 3.0]), {}, tolerance))
             if name != "sub":
-                cases.append(Case(f"aten::_foreach_{name}.Tensor", (xs, Tensor(dtype, (), low=0.5, high=2.0)), {}, tolerance))
+                cases.append(
+                    Case(f"aten::_foreach_{name}.Tensor", (xs, Tensor(dtype, (), low=0.5, high=2.0)), {}, tolerance)
+                )
         for name in ("maximum", "minimum", "clamp_min", "clamp_max"):
             cases.append(Case(f"aten::_foreach_{name}.List", (xs, ys)))
             cases.append(Case(f"aten::_foreach_{name}.Scalar", (xs, 0.25)))
@@ -67,13 +69,31 @@ def _optimizers() -> list[Case]:
         overflow = {"grad_scale": Tensor(F32, (), values=(4.0,)), "found_inf": Tensor(F32, (), values=(1.0,))}
         for name in ("_fused_adam", "_fused_adamw"):
             for amsgrad, maximize, decay, scaling in (
-                (False, False, 0.0, {}), (True, False, 0.01, {}), (False, True, 0.1, {}), (True, False, 0.1, unscale), (False, False, 0.1, overflow),
-            ):  # fmt: skip
-                options = {"beta1": 0.9, "beta2": 0.999, "weight_decay": decay, "eps": 1e-8, "amsgrad": amsgrad, "maximize": maximize}
+                (False, False, 0.0, {}),
+                (True, False, 0.01, {}),
+                (False, True, 0.1, {}),
+                (True, False, 0.1, unscale),
+                (False, False, 0.1, overflow),
+            ):
+                options = {
+                    "beta1": 0.9,
+                    "beta2": 0.999,
+                    "weight_decay": decay,
+                    "eps": 1e-8,
+                    "amsgrad": amsgrad,
+                    "maximize": maximize,
+                }
                 lists = (params, grads, first, second, second if amsgrad else [], steps)
                 # torch leaves the gradients of a skipped step as they are; so do we.
                 cases.append(Case(f"aten::{name}", lists, {"lr": 0.01, **options, **scaling}, tolerance))
-                cases.append(Case(f"aten::{name}.tensor_lr", lists, {"lr": Tensor(F32, (), values=(0.01,)), **options, **scaling}, tolerance))
+                cases.append(
+                    Case(
+                        f"aten::{name}.tensor_lr",
+                        lists,
+                        {"lr": Tensor(F32, (), values=(0.01,)), **options, **scaling},
+                        tolerance,
+                    )
+                )
         for momentum, dampening, nesterov, is_first, maximize, scaling in (
             (0.0, 0.0, False, True, False, {}), (0.9, 0.0, False, True, False, {}), (0.9, 0.1, False, False, True, {}),
             (0.9, 0.0, True, False, False, unscale), (0.9, 0.0, False, False, False, overflow),
@@ -82,7 +102,14 @@ def _optimizers() -> list[Case]:
                        "maximize": maximize, "is_first_step": is_first}  # fmt: skip
             lists = (params, grads, first if momentum else [])
             cases.append(Case("aten::_fused_sgd", lists, {**options, "lr": 0.1, **scaling}, tolerance))
-            cases.append(Case("aten::_fused_sgd.tensor_lr", lists, {**options, "lr": Tensor(F32, (), values=(0.1,)), **scaling}, tolerance))
+            cases.append(
+                Case(
+                    "aten::_fused_sgd.tensor_lr",
+                    lists,
+                    {**options, "lr": Tensor(F32, (), values=(0.1,)), **scaling},
+                    tolerance,
+                )
+            )
     return cases
 
 

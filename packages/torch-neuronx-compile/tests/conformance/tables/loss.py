@@ -30,7 +30,9 @@ def _regression() -> list[Case]:
             chance = Tensor(dtype, (3, 7), low=0.0, high=1.0)
             for w in (None, weight):
                 cases.append(Case("aten::binary_cross_entropy", (p, chance, w, reduction), {}, tolerance))
-                cases.append(Case("aten::binary_cross_entropy_backward", (grad, p, chance, w, reduction), {}, tolerance))
+                cases.append(
+                    Case("aten::binary_cross_entropy_backward", (grad, p, chance, w, reduction), {}, tolerance)
+                )
                 for positive in (None, Tensor(dtype, (7,), low=0.5, high=2.0)):
                     arguments = (x, chance, w, positive, reduction)
                     cases.append(Case("aten::binary_cross_entropy_with_logits", arguments, {}, tolerance))

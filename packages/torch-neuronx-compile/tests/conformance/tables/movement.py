@@ -110,8 +110,16 @@ def _rearrangements() -> list[Case]:
             cases.append(Case(f"aten::{name}", (X, diagonal)))
         cases.append(Case(f"aten::{name}", (Tensor(F32, (4, 4), special=True),)))
     cases.append(Case("aten::triu", (Tensor(BOOL, (4, 4)), 1)))
-    cases.append(Case("prims::broadcast_in_dim", (Tensor(F32, (3,)), [2, 3], [1]), reference=lambda x, s, d: x.expand(s)))
-    cases.append(Case("prims::iota", (5,), {"start": 2, "step": 3, "dtype": I64, "device": torch.device("cpu"), "requires_grad": False}))
+    cases.append(
+        Case("prims::broadcast_in_dim", (Tensor(F32, (3,)), [2, 3], [1]), reference=lambda x, s, d: x.expand(s))
+    )
+    cases.append(
+        Case(
+            "prims::iota",
+            (5,),
+            {"start": 2, "step": 3, "dtype": I64, "device": torch.device("cpu"), "requires_grad": False},
+        )
+    )
     return cases
 
 

@@ -48,8 +48,17 @@ def _batch() -> list[Case]:
                     arguments = (x, weight, bias, *running, training, 0.1, 1e-5)
                     cases.append(Case("aten::_native_batch_norm_legit_functional", arguments, {}, tolerance))
                     cases.append(Case("aten::native_batch_norm", arguments, {}, tolerance, reference=_with_statistics))
-                cases.append(Case("aten::_native_batch_norm_legit.no_stats", (x, weight, bias, True, 0.1, 1e-5), {}, tolerance))
-                cases.append(Case("aten::_native_batch_norm_legit_no_training", (x, weight, bias, *running, 0.1, 1e-5), {}, tolerance))
+                cases.append(
+                    Case("aten::_native_batch_norm_legit.no_stats", (x, weight, bias, True, 0.1, 1e-5), {}, tolerance)
+                )
+                cases.append(
+                    Case(
+                        "aten::_native_batch_norm_legit_no_training",
+                        (x, weight, bias, *running, 0.1, 1e-5),
+                        {},
+                        tolerance,
+                    )
+                )
             saved = (Tensor(dtype, (3,), scale=0.1), Tensor(dtype, (3,), low=0.5, high=1.5))
             for training in (True, False):
                 for mask in MASKS:
@@ -70,7 +79,9 @@ def _group() -> list[Case]:
         x, w = Tensor(dtype, (2, 6, 4, 5)), Tensor(dtype, (6,))
         for groups in (1, 3, 6):
             for weight in (w, None):
-                cases.append(Case("aten::native_group_norm", (x, weight, weight, 2, 6, 20, groups, 1e-5), {}, KINDS[dtype]))
+                cases.append(
+                    Case("aten::native_group_norm", (x, weight, weight, 2, 6, 20, groups, 1e-5), {}, KINDS[dtype])
+                )
             mean, rstd = Tensor(dtype, (2, groups), scale=0.1), Tensor(dtype, (2, groups), low=0.5, high=1.5)
             for mask in MASKS:
                 arguments = (Tensor(dtype, (2, 6, 4, 5), scale=0.5), x, mean, rstd, w, 2, 6, 20, groups, mask)

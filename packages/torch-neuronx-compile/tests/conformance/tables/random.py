@@ -84,7 +84,17 @@ def _random_from(x, low, high, generator=None):
     return _tensor(_integers(x.shape, low, ((1 << 63) if high is None else high) - low), x.dtype)
 
 
-COUNTS = {I64: 1 << 63, I32: 1 << 31, I8: 128, U8: 256, BOOL: 2, F32: (1 << 24) + 1, F64: (1 << 53) + 1, BF16: 257, F16: 2049}
+COUNTS = {
+    I64: 1 << 63,
+    I32: 1 << 31,
+    I8: 128,
+    U8: 256,
+    BOOL: 2,
+    F32: (1 << 24) + 1,
+    F64: (1 << 53) + 1,
+    BF16: 257,
+    F16: 2049,
+}
 
 
 def _exponential(x, lambd, generator=None):
@@ -107,24 +117,63 @@ def _cases() -> list[Case]:
         cases.append(Case("aten::rand_like", (x,), {}, reference=lambda x: _uniform(x, 0.0, 1.0)))
         cases.append(Case("aten::randn_like", (x,), {}, ROUNDING, lambda x: _normal(x, 0.0, 1.0)))
         cases.append(Case("aten::native_dropout", (x, 0.0, True), {}, reference=_dropout))
-        cases.append(Case("aten::native_dropout", (x, 1.0, True), {}, ZERO_SIGN, lambda x, p, t: (x * 0, torch.zeros_like(x, dtype=BOOL))))
+        cases.append(
+            Case(
+                "aten::native_dropout",
+                (x, 1.0, True),
+                {},
+                ZERO_SIGN,
+                lambda x, p, t: (x * 0, torch.zeros_like(x, dtype=BOOL)),
+            )
+        )
         cases.append(Case("aten::native_dropout", (x, 0.5, False), {}, reference=_dropout))
         mask = Tensor(BOOL, (3, 37))
-        cases.append(Case("aten::native_dropout_backward", (x, mask, 1.25), {}, ROUNDING, lambda g, m, s: (g.double() * m * s).to(g.dtype)))
+        cases.append(
+            Case(
+                "aten::native_dropout_backward",
+                (x, mask, 1.25),
+                {},
+                ROUNDING,
+                lambda g, m, s: (g.double() * m * s).to(g.dtype),
+            )
+        )
         p = Tensor(dtype, (3, 37), low=0.0, high=1.0)
         cases.append(Case("aten::bernoulli", (p,), {}, reference=lambda p, generator=None: _bernoulli(p, p)))
         cases.append(Case("aten::bernoulli.Tensor", (x, p), {}, reference=_bernoulli))
     for dtype in (I64, I32, I8, U8, BOOL, *FLOATS):
         x = Tensor(dtype, (3, 37))
-        cases.append(Case("aten::random", (x,), {}, reference=lambda x, generator=None: _tensor(_integers(x.shape, 0, COUNTS[x.dtype]), x.dtype)))
+        cases.append(
+            Case(
+                "aten::random",
+                (x,),
+                {},
+                reference=lambda x, generator=None: _tensor(_integers(x.shape, 0, COUNTS[x.dtype]), x.dtype),
+            )
+        )
         high = 2 if dtype == BOOL else 100
         cases.append(Case("aten::random.from", (x, 0 if dtype in (U8, BOOL) else -7, high), {}, reference=_random_from))
         cases.append(Case("aten::random.to", (x, high), {}, reference=lambda x, high: _random_from(x, 0, high)))
         if dtype != BOOL:
-            cases.append(Case("aten::randint", (100, [3, 5]), {"dtype": dtype}, reference=lambda h, s, dtype: _tensor(_integers(s, 0, h), dtype)))
-            cases.append(Case("aten::randint.low", (3, 100, [3, 5]), {"dtype": dtype}, reference=lambda a, h, s, dtype: _tensor(_integers(s, a, h - a), dtype)))
+            cases.append(
+                Case(
+                    "aten::randint",
+                    (100, [3, 5]),
+                    {"dtype": dtype},
+                    reference=lambda h, s, dtype: _tensor(_integers(s, 0, h), dtype),
+                )
+            )
+            cases.append(
+                Case(
+                    "aten::randint.low",
+                    (3, 100, [3, 5]),
+                    {"dtype": dtype},
+                    reference=lambda a, h, s, dtype: _tensor(_integers(s, a, h - a), dtype),
+                )
+            )
             cases.append(Case("aten::randint_like", (x, 100), {}, reference=lambda x, h: _random_from(x, 0, h)))
-            cases.append(Case("aten::randint_like.low_dtype", (x, 3, 100), {}, reference=lambda x, a, h: _random_from(x, a, h)))
+            cases.append(
+                Case("aten::randint_like.low_dtype", (x, 3, 100), {}, reference=lambda x, a, h: _random_from(x, a, h))
+            )
     wide = Tensor(I64, (3, 37))
     for low, high in ((0, 1 << 32), (0, (1 << 40) + 1), (-(1 << 63), None), (-(1 << 62), 1 << 62)):
         cases.append(Case("aten::random.from", (wide, low, high), {}, reference=_random_from))

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ..case import ALL_DTYPES, FLOATS, INTEGERS, Case, Tensor, Tolerance
+from ..case import ALL_DTYPES, FLOATS, Case, Tensor, Tolerance
 
 F32, F64, BF16, F16 = torch.float32, torch.float64, torch.bfloat16, torch.float16
 I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
@@ -14,13 +14,29 @@ I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
 ORDER = Tolerance(ulp=4, absolute=2e-5, reason="summation order")
 ORDER_HALF = Tolerance(ulp=1, absolute=2e-5, reason="summation order of the f32 accumulation, then one rounding")
 SEVERAL = Tolerance(ulp=16, absolute=1e-6, reason="exp, sum and quotient, each rounded, on both sides")
-NANSUM = dict.fromkeys((BF16, F16), Tolerance(ulp=1, absolute=0.05, reason="torch's nansum rounds partial sums to the element type"))
-LOG_HALF = Tolerance(ulp=1, absolute=0.004, reason="torch rounds the maximum and the logarithm to the element type before it subtracts")
-LOGSUM = dict.fromkeys((BF16, F16), Tolerance(ulp=1, absolute=0.01, reason="torch rounds the maximum and the logarithm before it adds them"))
+NANSUM = dict.fromkeys(
+    (BF16, F16), Tolerance(ulp=1, absolute=0.05, reason="torch's nansum rounds partial sums to the element type")
+)
+LOG_HALF = Tolerance(
+    ulp=1, absolute=0.004, reason="torch rounds the maximum and the logarithm to the element type before it subtracts"
+)
+LOGSUM = dict.fromkeys(
+    (BF16, F16),
+    Tolerance(ulp=1, absolute=0.01, reason="torch rounds the maximum and the logarithm before it adds them"),
+)
 STEPS = {F32: ORDER, F64: ORDER, BF16: ORDER_HALF, F16: ORDER_HALF}
 
 # (shape, dims): last, first, middle, several, all, none, 0-d, empty.
-REDUCED = (((3, 5), [1]), ((3, 5), [0]), ((2, 3, 37), [1]), ((2, 3, 37), [0, -1]), ((3, 4), []), ((), []), ((0, 3), [0]), ((3, 0), [0]))
+REDUCED = (
+    ((3, 5), [1]),
+    ((3, 5), [0]),
+    ((2, 3, 37), [1]),
+    ((2, 3, 37), [0, -1]),
+    ((3, 4), []),
+    ((), []),
+    ((0, 3), [0]),
+    ((3, 0), [0]),
+)
 SINGLE = (((3, 5), 1), ((3, 5), 0), ((2, 3, 37), -2), ((), 0), ((3, 0), 0), ((3, 1), 1))
 
 
@@ -77,7 +93,11 @@ def _extrema() -> list[Case]:
                         cases.append(Case(f"aten::{name}", (Tensor(dtype, shape, special=special), dim, False)))
         for name in ("any", "all"):
             for shape, dims in REDUCED:
-                x = Tensor(dtype, shape, low=0, high=3) if not dtype.is_floating_point else Tensor(dtype, shape, special=True)
+                x = (
+                    Tensor(dtype, shape, low=0, high=3)
+                    if not dtype.is_floating_point
+                    else Tensor(dtype, shape, special=True)
+                )
                 if dims or not shape:
                     cases.append(Case(f"aten::{name}.dims", (x, dims or None, True)))
                 if len(dims) == 1:
@@ -90,14 +110,27 @@ def _extrema() -> list[Case]:
 def _statistics() -> list[Case]:
     cases: list[Case] = []
     for dtype in FLOATS:
-        tolerance = Tolerance(ulp=8 if dtype in (F32, F64) else 1, absolute=1e-5, reason="torch uses Welford's one-pass update")
+        tolerance = Tolerance(
+            ulp=8 if dtype in (F32, F64) else 1, absolute=1e-5, reason="torch uses Welford's one-pass update"
+        )
         for shape, dims in REDUCED[:5]:
             for name in ("var", "std", "var_mean", "std_mean"):
-                cases.append(Case(f"aten::{name}.correction", (Tensor(dtype, shape), dims or None), {"correction": 1}, tolerance))
-                cases.append(Case(f"aten::{name}.correction", (Tensor(dtype, shape), dims or None), {"keepdim": True, "correction": 0}, tolerance))
+                cases.append(
+                    Case(f"aten::{name}.correction", (Tensor(dtype, shape), dims or None), {"correction": 1}, tolerance)
+                )
+                cases.append(
+                    Case(
+                        f"aten::{name}.correction",
+                        (Tensor(dtype, shape), dims or None),
+                        {"keepdim": True, "correction": 0},
+                        tolerance,
+                    )
+                )
         for ord in (2.0, 1.0, 0.0, math.inf, -math.inf, 3.0):
             for shape, dims in REDUCED[:5]:
-                cases.append(Case("aten::linalg_vector_norm", (Tensor(dtype, shape), ord, dims or None, True), {}, STEPS[dtype]))
+                cases.append(
+                    Case("aten::linalg_vector_norm", (Tensor(dtype, shape), ord, dims or None, True), {}, STEPS[dtype])
+                )
         for shape, dims in REDUCED[:5]:
             if dims:
                 cases.append(Case("aten::logsumexp", (Tensor(dtype, shape), dims), {}, LOGSUM.get(dtype, ORDER)))
@@ -130,9 +163,27 @@ def _softmax() -> list[Case]:
             tolerance = SEVERAL if dtype in (F32, F64) else ORDER_HALF
             for shape, dim in SINGLE:
                 x = Tensor(dtype, shape, scale=3.0)
-                cases.append(Case(f"aten::{name}", (x, dim, False), {}, LOG_HALF if name == "_log_softmax" and tolerance is ORDER_HALF else tolerance))
-                output = Tensor(dtype, shape, low=-3.0, high=-0.1) if name == "_log_softmax" else Tensor(dtype, shape, low=0.0, high=1.0)
-                cases.append(Case(f"aten::{name}_backward_data", (x, output, dim, dtype), {}, ORDER if dtype in (F32, F64) else ORDER_BACKWARD))
+                cases.append(
+                    Case(
+                        f"aten::{name}",
+                        (x, dim, False),
+                        {},
+                        LOG_HALF if name == "_log_softmax" and tolerance is ORDER_HALF else tolerance,
+                    )
+                )
+                output = (
+                    Tensor(dtype, shape, low=-3.0, high=-0.1)
+                    if name == "_log_softmax"
+                    else Tensor(dtype, shape, low=0.0, high=1.0)
+                )
+                cases.append(
+                    Case(
+                        f"aten::{name}_backward_data",
+                        (x, output, dim, dtype),
+                        {},
+                        ORDER if dtype in (F32, F64) else ORDER_BACKWARD,
+                    )
+                )
     for dtype, tolerance in ((F32, SEVERAL), (BF16, ORDER_HALF)):
         for shape, dim in SINGLE:
             cases.append(Case("aten::_safe_softmax", (Tensor(dtype, shape, scale=3.0), dim), {}, tolerance))

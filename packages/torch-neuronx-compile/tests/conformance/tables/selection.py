@@ -14,8 +14,12 @@ I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
 PAIRS = (((3, 5), (5,)), ((3, 1), (1, 5)), ((), (4,)), ((0, 3), (1, 3)), ((2, 3, 4), (2, 3, 4)))
 TRIPLES = (((3, 5), (5,), (3, 1)), ((), (4,), (4,)), ((0, 3), (0, 3), (0, 3)), ((2, 3, 4), (2, 3, 4), (2, 3, 4)))
 
-FUSED = Tolerance(ulp=2, absolute=1e-6, reason="torch fuses multiplication and addition in vector loops, which saves a rounding")
-FUSED_HALF = Tolerance(ulp=1, absolute=0.02, reason="torch rounds intermediate results to the element type in scalar loops")
+FUSED = Tolerance(
+    ulp=2, absolute=1e-6, reason="torch fuses multiplication and addition in vector loops, which saves a rounding"
+)
+FUSED_HALF = Tolerance(
+    ulp=1, absolute=0.02, reason="torch rounds intermediate results to the element type in scalar loops"
+)
 
 
 def _comparisons() -> list[Case]:
@@ -73,8 +77,12 @@ def _fused() -> list[Case]:
     cases += grid("aten::lerp.Tensor", (BF16,), TRIPLES, data={"special": False}, tolerance=FUSED_HALF)
     for name in ("addcmul", "addcdiv"):
         for value in (1, 0.37):
-            cases += grid(f"aten::{name}", (F32,), TRIPLES, value=value, data={"low": 0.5, "high": 2.0}, tolerance=FUSED)
-            cases += grid(f"aten::{name}", (BF16, F16), TRIPLES, value=value, data={"low": 0.5, "high": 2.0}, tolerance=FUSED_HALF)
+            cases += grid(
+                f"aten::{name}", (F32,), TRIPLES, value=value, data={"low": 0.5, "high": 2.0}, tolerance=FUSED
+            )
+            cases += grid(
+                f"aten::{name}", (BF16, F16), TRIPLES, value=value, data={"low": 0.5, "high": 2.0}, tolerance=FUSED_HALF
+            )
     cases += grid("prims::fma", (F32,), TRIPLES[2:], data={"special": False}, tolerance=FUSED)
     cases += grid("aten::addcmul", (I64,), TRIPLES, value=2)
     return cases
