@@ -73,6 +73,7 @@ inline constexpr int kLanes = 16;  // accumulators of a reduction along a row: p
 inline constexpr int kReductions = 8;
 constexpr int reduction_index(Micro op) { return static_cast<int>(op) - static_cast<int>(Micro::REDUCE_SUM); }
 
+inline constexpr int kFewRows = 4;
 // Matrix multiplication on packed panels: `mr` rows of the left operand or `nr` columns of the right one side by side, k after k.
 struct Gemm {
   int mr = 0, nr = 0;     // 0: not available
@@ -81,6 +82,10 @@ struct Gemm {
   int64_t k_block = 0;    // elements summed in registers; part of the numerical contract: it must not depend on anything but the kind
   // Packs `count` <= width vectors of k elements into a panel of `width`, the rest zeros. Strides in elements.
   void (*pack)(void* panel, int width, const char* from, Dtype dtype, int64_t stride, int64_t k_stride, int64_t count, int64_t k) = nullptr;
+  // As `tile`, for few rows (at most kFewRows) and any number of columns of an FP32 operand that is used where it lies: one of its strides is 1.
+  // nullptr where there is no such kernel.
+  void (*few_rows)(int64_t k, const void* a, const char* b, int64_t n_stride, int64_t k_stride, void* c, int64_t c_stride, int rows, int64_t columns,
+                   bool accumulate) = nullptr;
   // c[rows][columns] = (accumulate: c +) a * b, for rows <= mr, columns <= nr. b_stride: elements from one k to the next (nr when packed).
   void (*tile)(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, int64_t c_stride, int rows, int columns, bool accumulate) = nullptr;
 };

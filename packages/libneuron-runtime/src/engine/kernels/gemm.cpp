@@ -1,4 +1,6 @@
 // Matrix multiplication in F32 and I64: packing, and the tile that stays in registers.
+#include <type_traits>
+
 #include "engine/kernels/half.h"
 #include "engine/kernels/stage.h"
 #include "engine/kernels/transpose.h"
@@ -87,6 +89,106 @@ void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, in
   choose_rows<K, MR>(rows, k, static_cast<const T*>(a), static_cast<const T*>(b), b_stride, whole, kColumns, accumulate);
   for (int r = 0; r < rows; ++r) {
     for (int j = 0; j < columns; ++j) out[r * c_stride + j] = whole[r * kColumns + j];
+  }
+}
+
+// Few rows: the operand passes through the registers once and is not packed.
+constexpr int64_t kStrip = 1024;  // columns whose sums stay in the first-level cache
+
+// Its rows lie in memory: four of them at a time, along the columns.
+template <int Rows>
+void few_along_columns(int64_t k, const float* a, const float* b, int64_t k_stride, float* c, int64_t c_stride, int64_t columns, bool accumulate) {
+  float sums[Rows * kStrip];
+  for (int64_t begin = 0; begin < columns; begin += kStrip) {
+    const int64_t count = columns - begin < kStrip ? columns - begin : kStrip, whole = count / kWidth * kWidth;
+    for (int r = 0; r < Rows; ++r) __builtin_memset(sums + r * kStrip, 0, static_cast<size_t>(count) * sizeof(float));
+    const auto add = [&](int64_t first, auto depth) {
+      constexpr int kDepth = decltype(depth)::value;
+      vf left[Rows][kDepth];
+      for (int r = 0; r < Rows; ++r) {
+        for (int d = 0; d < kDepth; ++d) left[r][d] = splat(a[(first + d) * kRows + r]);
+      }
+      const float* p = b + first * k_stride + begin;
+      for (int64_t j = 0; j < whole; j += kWidth) {
+        vf right[kDepth];
+        for (int d = 0; d < kDepth; ++d) right[d] = load<vf>(p + d * k_stride + j);
+        for (int r = 0; r < Rows; ++r) {
+          vf sum = load<vf>(sums + r * kStrip + j);
+          for (int d = 0; d < kDepth; ++d) sum = fma(left[r][d], right[d], sum);
+          store(sums + r * kStrip + j, sum);
+        }
+      }
+      for (int64_t j = whole; j < count; ++j) {
+        for (int r = 0; r < Rows; ++r) {
+          vf sum = splat(sums[r * kStrip + j]);
+          for (int d = 0; d < kDepth; ++d) sum = fma(left[r][d], splat(p[d * k_stride + j]), sum);
+          sums[r * kStrip + j] = sum[0];
+        }
+      }
+    };
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4) add(i, std::integral_constant<int, 4>{});
+    for (; i < k; ++i) add(i, std::integral_constant<int, 1>{});
+    for (int r = 0; r < Rows; ++r) {
+      float* out = c + r * c_stride + begin;
+      for (int64_t j = 0; j < count; ++j) out[j] = accumulate ? out[j] + sums[r * kStrip + j] : sums[r * kStrip + j];
+    }
+  }
+}
+
+// Its columns lie in memory: squares are transposed in registers.
+template <int Rows>
+void few_along_k(int64_t k, const float* a, const float* b, int64_t n_stride, float* c, int64_t c_stride, int64_t columns, bool accumulate) {
+  for (int64_t begin = 0; begin < columns; begin += kWidth) {
+    const int64_t count = columns - begin < kWidth ? columns - begin : kWidth;
+    const float* p = b + begin * n_stride;
+    vf sums[Rows] = {};
+    int64_t i = 0;
+    for (; i + kWidth <= k; i += kWidth) {
+      vf x[kWidth];
+      if (count == kWidth) {
+#pragma GCC unroll 16
+        for (int j = 0; j < kWidth; ++j) x[j] = load<vf>(p + j * n_stride + i);
+      } else {
+        for (int j = 0; j < kWidth; ++j) x[j] = j < count ? load<vf>(p + j * n_stride + i) : vf{};
+      }
+      transpose(x);
+#pragma GCC unroll 16
+      for (int d = 0; d < kWidth; ++d) {
+        for (int r = 0; r < Rows; ++r) sums[r] = fma(splat(a[(i + d) * kRows + r]), x[d], sums[r]);
+      }
+    }
+    for (; i < k; ++i) {
+      vf x{};
+      for (int j = 0; j < count; ++j) x[j] = p[j * n_stride + i];
+      for (int r = 0; r < Rows; ++r) sums[r] = fma(splat(a[i * kRows + r]), x, sums[r]);
+    }
+    for (int r = 0; r < Rows; ++r) {
+      float* out = c + r * c_stride + begin;
+      for (int j = 0; j < count; ++j) out[j] = accumulate ? out[j] + sums[r][j] : sums[r][j];
+    }
+  }
+}
+
+template <int Rows>
+INLINE void few(int64_t k, const float* a, const float* b, int64_t n_stride, int64_t k_stride, float* c, int64_t c_stride, int64_t columns,
+                bool accumulate) {
+  if (n_stride == 1) {
+    few_along_columns<Rows>(k, a, b, k_stride, c, c_stride, columns, accumulate);
+  } else {
+    few_along_k<Rows>(k, a, b, n_stride, c, c_stride, columns, accumulate);
+  }
+}
+void few_rows(int64_t k, const void* left, const char* right, int64_t n_stride, int64_t k_stride, void* out, int64_t c_stride, int rows, int64_t columns,
+              bool accumulate) {
+  const auto* a = static_cast<const float*>(left);
+  const auto* b = reinterpret_cast<const float*>(right);
+  auto* c = static_cast<float*>(out);
+  switch (rows) {
+    case 1: return few<1>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    case 2: return few<2>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    case 3: return few<3>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    default: return few<4>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
   }
 }
 
@@ -191,6 +293,7 @@ void add_gemm(Isa& t) {
   t.gemm_float.k_block = 384;
   t.gemm_float.pack = pack_any_float;
   t.gemm_float.tile = tile<Float, kRows>;
+  t.gemm_float.few_rows = few_rows;
   t.gemm_wide.mr = kWideRows;
   t.gemm_wide.nr = kColumnVectors * kWidth / 2;
   t.gemm_wide.bytes = 8;

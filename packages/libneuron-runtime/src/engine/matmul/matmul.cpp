@@ -216,9 +216,15 @@ class MatmulKernel final : public Kernel {
     const int64_t n_stride = right_.strides[shape_.n_dimension()], k_stride = right_.strides[shape_.k_dimension()];
     // A right operand that lies like a panel is used as it is when it is used few times.
     const bool in_place = gemm_.bytes == 4 && right_.dtype == Dtype::FP32 && n_stride == 1 && rows <= 2 * gemm_.mr;
+    const bool few = gemm_.few_rows && rows <= kFewRows && right_.dtype == Dtype::FP32 && (n_stride == 1 || k_stride == 1);
     for (int64_t block = 0; block < k_blocks_; ++block) {
       const int64_t length = block_length(block), bytes = panel_bytes(block, gemm_.mr);
       for (int64_t i = 0; i < rows; i += gemm_.mr) pack_left(launch, index, block, row + i, left + i / gemm_.mr * bytes);
+      if (few) {
+        gemm_.few_rows(length, left, address(launch, right_, index, column, shape_.n_dimension(), block * gemm_.k_block), n_stride, k_stride, c, c_stride,
+                       static_cast<int>(rows), columns, block > 0);
+        continue;
+      }
       for (int64_t j = 0; j < columns; j += gemm_.nr) {
         const auto width = static_cast<int>(std::min<int64_t>(gemm_.nr, columns - j));
         const char* b = right;

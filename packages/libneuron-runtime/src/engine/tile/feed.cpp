@@ -80,7 +80,7 @@ void Feeds::announce(SegmentBuilder& builder, const Graph& graph, const Nest& ne
 
 bool Feeds::all_direct() const {
   for (const Feed& f : feeds_) {
-    if (f.mode == Feed::STAGED) return false;
+    if (f.mode != Feed::DIRECT) return false;
   }
   return true;
 }

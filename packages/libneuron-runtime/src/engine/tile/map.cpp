@@ -47,6 +47,7 @@ class MapKernel final : public Kernel {
     }
     body_ = builder.build();
     block_cost_ = graph_.cost() * static_cast<double>(shape.size()) + 10;
+    single_ = blocks_ == 1 && feeds_.all_direct();
     small_ = layout_.shared_bytes() + layout_.local_bytes() + 64 <= kSmallFrame && layout_.slots() <= kSmallSlots;
   }
 
@@ -61,7 +62,12 @@ class MapKernel final : public Kernel {
       Context context;
       context.slots = slots;
       uniforms_.start(launch, isa_, context);
-      visit(launch, context, 0, blocks_);
+      if (single_) {
+        feeds_.point(launch, slots);
+        body_.run(isa_, context, nest_.kept_size());
+      } else {
+        visit(launch, context, 0, blocks_);
+      }
       check_fault(context, debug_);
       return;
     }
@@ -180,6 +186,7 @@ class MapKernel final : public Kernel {
   std::array<int64_t, kMaxDims> tile_{}, counts_{};
   int64_t blocks_ = 0;
   double block_cost_ = 0;  // nanoseconds
+  bool single_ = false;  // one block whose windows are used in place
   bool small_ = false, stream_ = false;
 };
 
