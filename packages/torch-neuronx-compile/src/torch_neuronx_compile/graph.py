@@ -25,13 +25,18 @@ class UnsupportedOperator(CompileError):
 
 
 class Input:
-    """A tensor that a launch takes: argument `position` of the graph, or constant number `position` of its module."""
+    """A tensor that a launch takes: argument `position` of the graph, or constant number `position` of its module.
 
-    __slots__ = ("kind", "position")
+    strides: those that the program was made for. written: whether the launch writes into it.
+    """
 
-    def __init__(self, kind: str, position: int):
+    __slots__ = ("kind", "position", "strides", "written")
+
+    def __init__(self, kind: str, position: int, strides: tuple[int, ...], written: bool = False):
         self.kind = kind  # "argument" or "constant"
         self.position = position
+        self.strides = strides
+        self.written = written
 
 
 class Result:
@@ -132,7 +137,6 @@ class _GraphLowering:
         self.values: dict[Node, Any] = {}
         self.inputs: dict[int, Input] = {}  # by number of the parameter
         self.strides: dict[int, tuple[int, ...]] = {}
-        self.devices: dict[int, str] = {}
         self.arguments = {node: position for position, node in enumerate(placeholders(graph))}
         self.written: dict[int, Value] = {}  # parameter -> what it holds in the end
         self.draws: list[int] = []
@@ -161,13 +165,12 @@ class _GraphLowering:
         meta = node.meta.get("val")
         if not isinstance(meta, torch.Tensor):
             return self.shapes.concrete(meta)
-        return self.parameter(node, position, Input("argument", position), meta)
+        return self.parameter(node, position, "argument", position, meta)
 
-    def parameter(self, node: Node, number: int, source: Input, meta: torch.Tensor) -> Parameter:
+    def parameter(self, node: Node, number: int, kind: str, position: int, meta: torch.Tensor) -> Parameter:
         shape = self.shapes.all(meta.shape)
-        self.inputs[number] = source
         self.strides[number] = self.shapes.all(meta.stride())
-        self.devices[number] = meta.device.type
+        self.inputs[number] = Input(kind, position, self.strides[number])
         return Parameter(number, TensorType(shape, element_type(meta.dtype, node)))
 
     def constant(self, node: Node) -> Any:
@@ -180,7 +183,7 @@ class _GraphLowering:
         for known, parameter in self.constants:
             if known is value:
                 return parameter
-        parameter = self.parameter(node, number, Input("constant", len(self.constants)), value)
+        parameter = self.parameter(node, number, "constant", len(self.constants), value)
         self.constants.append((value, parameter))
         return parameter
 
@@ -285,6 +288,7 @@ class _GraphLowering:
                 continue
             values.append(value)
             aliased.append(number)
+            self.inputs[number].written = True
             specs.append((value.shape, self.strides[number], value.dtype))
         results = self.results(returned, values, specs, aliased)
         if not values:

@@ -21,7 +21,7 @@ def encode(lowered: LoweredGraph, program: str) -> bytes:
     """What a call needs to know, as text: without the program, of which it holds the key, and without constants."""
     head = {
         "program": program,
-        "inputs": [[i.kind, i.position] for i in lowered.inputs],
+        "inputs": [[i.kind, i.position, i.strides, i.written] for i in lowered.inputs],
         "results": [[r.kind, r.value, r.view, r.host] for r in lowered.results],
         "draws": lowered.draws,
         "specs": lowered.specs,
@@ -36,7 +36,8 @@ def decode(data: bytes) -> tuple[LoweredGraph, str]:
         Result(kind, value, view and (tuple(view[0]), tuple(view[1]), view[2]), host) for kind, value, view, host in head["results"]
     ]
     specs = [(tuple(shape), tuple(strides), dtype) for shape, strides, dtype in head["specs"]]
-    return LoweredGraph(None, [Input(*i) for i in head["inputs"]], results, head["draws"], specs), head["program"]
+    inputs = [Input(kind, position, tuple(strides), written) for kind, position, strides, written in head["inputs"]]
+    return LoweredGraph(None, inputs, results, head["draws"], specs), head["program"]
 
 
 class CompiledGraph:
@@ -59,27 +60,49 @@ class CompiledGraph:
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
         lowered = self.lowered
+        outputs: list[torch.Tensor] = []
         if lowered.specs:
-            inputs = [self._input(source, arguments) for source in lowered.inputs]
+            copied: list[tuple[torch.Tensor, torch.Tensor]] = []
+            inputs = [self._input(source, arguments, copied) for source in lowered.inputs]
             graph = self._graph or self._load()
             outputs = graph(inputs, self._random_numbers(inputs) if lowered.draws else [])
+            for original, copy in copied:
+                original.copy_(copy)
             if self._plain:
                 arguments.clear()
                 return outputs
-        else:
-            outputs = []
         results = [self._result(result, outputs, arguments) for result in lowered.results]
         arguments.clear()
         return results
 
-    def _input(self, source: Input, arguments: list[Any]) -> torch.Tensor:
+    def _input(self, source: Input, arguments: list[Any], copied: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+        """One input of the launch. A tensor that lies elsewhere, or in another way than the program expects, is copied, and if the
+        launch writes it, copied back.
+        """
         if source.kind == "constant":
-            if not self._on_device:
-                device = next((a.device for a in arguments if isinstance(a, torch.Tensor) and a.device.type == "neuron"), "neuron")
-                self._on_device = [constant.to(device) for constant in self.constants]
-            return self._on_device[source.position]
+            return self._constants(arguments)[source.position]
         tensor = arguments[source.position]
-        return tensor if tensor.device.type == "neuron" else tensor.to("neuron")
+        if tensor.device.type == "neuron" and tensor.stride() == source.strides:
+            return tensor
+        copy = torch.empty_strided(tensor.shape, source.strides, dtype=tensor.dtype, device=self._device(arguments)).copy_(tensor)
+        if source.written:
+            copied.append((tensor, copy))
+        return copy
+
+    def _constants(self, arguments: list[Any]) -> list[torch.Tensor]:
+        if not self._on_device:
+            device = self._device(arguments)
+            strides = {i.position: i.strides for i in self.lowered.inputs if i.kind == "constant"}
+            self._on_device = [
+                torch.empty_strided(c.shape, strides.get(n, c.stride()), dtype=c.dtype, device=device).copy_(c)
+                for n, c in enumerate(self.constants)
+            ]
+        return self._on_device
+
+    @staticmethod
+    def _device(arguments: list[Any]) -> Any:
+        """Where the graph runs: with its first argument on a neuron device, else on the current one."""
+        return next((a.device for a in arguments if isinstance(a, torch.Tensor) and a.device.type == "neuron"), "neuron")
 
     def _load(self) -> Any:
         specs = [(shape, strides, _DTYPES[dtype]) for shape, strides, dtype in self.lowered.specs]

@@ -79,7 +79,8 @@ def test_a_program_serves_all_sizes_of_its_class(name: str):
         call = make(*size)
         own = run(compiled(call), call)
         for got, want in zip(own, call.outputs, strict=True):
-            torch.testing.assert_close(got, want, rtol=1.6e-2 if want.dtype == torch.bfloat16 else 1e-5, atol=1e-5)
+            # The order of a sum differs from torch's: up to 1,000 terms of size 1 here.
+            torch.testing.assert_close(got, want, rtol=1.6e-2 if want.dtype == torch.bfloat16 else 1e-5, atol=1e-4)
         try:
             shared = run(first, call)
         except GuardError:

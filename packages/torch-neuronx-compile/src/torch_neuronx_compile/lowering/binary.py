@@ -305,11 +305,24 @@ def xlogy(x: Operand, y: Operand) -> Value:
 @lowers("aten::logaddexp")
 def logaddexp(x: Value, y: Value) -> Value:
     """log(exp(x) + exp(y)); two equal infinities give that infinity."""
+    return _log_of_sum(1.0, x, y)
+
+
+@lowers("aten::logaddexp2")
+def logaddexp2(x: Value, y: Value) -> Value:
+    """log2(2**x + 2**y)."""
+    return _log_of_sum(math.log(2.0), x, y)
+
+
+def _log_of_sum(unit: float, x: Value, y: Value) -> Value:
+    """log(exp(unit * x) + exp(unit * y)) / unit."""
 
     def compute(a: Value, b: Value) -> Value:
         larger = hlo.maximum(a, b)
         distance = hlo.negate(hlo.abs(hlo.subtract(a, b)))
-        sum = hlo.add(larger, hlo.log_plus_one(hlo.exponential(distance)))
+        scale = full(unit, a)
+        curve = hlo.log_plus_one(hlo.exponential(hlo.multiply(distance, scale)))
+        sum = hlo.add(larger, hlo.divide(curve, scale))
         same = hlo.and_(hlo.compare(hlo.abs(a), full(math.inf, a), "EQ"), hlo.compare(a, b, "EQ"))
         return hlo.select(same, a, sum)
 

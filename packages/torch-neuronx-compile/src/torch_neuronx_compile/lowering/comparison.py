@@ -27,6 +27,13 @@ def isin_scalar(elements: Value, test_element: Operand, assume_unique: bool, inv
     return compare("NE" if invert else "EQ", elements, test_element)
 
 
+@lowers("aten::isin.Scalar_Tensor")
+def isin_of_scalar(element: Operand, test_elements: Value, assume_unique: bool, invert: bool) -> Value:
+    found = compare("EQ", element, test_elements)
+    found = hlo.reduce(found, "or", range(found.rank)) if found.rank else found
+    return hlo.not_(found) if invert else found
+
+
 @lowers("aten::isin.Tensor_Tensor")
 def isin(elements: Value, test_elements: Value, assume_unique: bool, invert: bool) -> Value:
     """Whether each element equals one of the others: every pair is compared."""

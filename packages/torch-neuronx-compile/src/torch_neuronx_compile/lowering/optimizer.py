@@ -120,3 +120,36 @@ def fused_sgd(params: Values, grads: Values, momentum_buffers: Values, weight_de
         new[0].append(_guarded(hlo.subtract(p, hlo.multiply(_spread(lr, p), g)), param, found_inf))
         new[1].append(_guarded(stored, grad, found_inf) if grad_scale is not None else grad)
     return new
+
+
+# Gradient scaling of torch.amp.
+
+
+@lowers("aten::_amp_foreach_non_finite_check_and_unscale")
+def unscale(tensors: Values, found_inf: Value, inv_scale: Value) -> tuple[list[Value], Value]:
+    """(gradients times inv_scale, found_inf set to 1 if any of them is not finite)."""
+    found = hlo.reshape(found_inf, ())
+    scaled = []
+    for x in tensors:
+        finite = hlo.is_finite(x)
+        finite = hlo.reduce(finite, "and", range(x.rank)) if x.rank else finite
+        found = hlo.select(finite, found, full(1, found))
+        wide = hlo.convert(x, compute_dtype(x.dtype))
+        # A scale of exactly 1 leaves infinities and NaNs as they are; so does the product.
+        scaled.append(hlo.convert(hlo.multiply(wide, _spread(inv_scale, wide)), x.dtype))
+    return scaled, hlo.reshape(found, found_inf.shape)
+
+
+@lowers("aten::_amp_update_scale")
+def update_scale(scale: Value, growth_tracker: Value, found_inf: Value, growth_factor: float, backoff_factor: float,
+                 growth_interval: int) -> tuple[Value, Value]:  # fmt: skip
+    """(new scale, new number of steps since it last changed)."""
+    overflow = hlo.compare(found_inf, full(0, found_inf), "NE")
+    steps = hlo.add(growth_tracker, full(1, growth_tracker))
+    grows = hlo.compare(steps, full(growth_interval, steps), "EQ")
+    grown = hlo.multiply(scale, full(growth_factor, scale))
+    grown = hlo.select(hlo.is_finite(grown), grown, scale)
+    smaller = hlo.multiply(scale, full(backoff_factor, scale))
+    zero = full(0, steps)
+    new_scale = hlo.select(overflow, smaller, hlo.select(grows, grown, scale))
+    return new_scale, hlo.select(hlo.or_(overflow, grows), zero, steps)

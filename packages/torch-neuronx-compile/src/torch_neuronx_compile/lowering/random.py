@@ -179,3 +179,49 @@ def exponential(x: Value, lambd: Operand, generator: Any, seed: Value, offset: V
     u = unit(seed, offset, x.shape, "f32")
     magnitude = hlo.negate(hlo.log_plus_one(hlo.negate(u)))
     return hlo.convert(hlo.divide(magnitude, _spread(lambd, magnitude)), x.dtype)
+
+
+@lowers("aten::log_normal", operands=("mean", "std"), random=True)
+def log_normal(x: Value, mean: Operand, std: Operand, generator: Any, seed: Value, offset: Value) -> Value:
+    wide = TensorType(x.shape, compute_dtype(x.dtype))
+    return hlo.convert(hlo.exponential(_normal(seed, offset, wide, mean, std)), x.dtype)
+
+
+@lowers("aten::cauchy", operands=("median", "sigma"), random=True)
+def cauchy(x: Value, median: Operand, sigma: Operand, generator: Any, seed: Value, offset: Value) -> Value:
+    """median + sigma * tan(pi * (u - 1/2))."""
+    u = unit(seed, offset, x.shape, "f32")
+    slope = hlo.tan(hlo.multiply(hlo.subtract(u, full(0.5, u)), full(math.pi, u)))
+    return hlo.convert(hlo.add(hlo.multiply(slope, _spread(sigma, u)), _spread(median, u)), x.dtype)
+
+
+@lowers("aten::geometric", operands=("p",), random=True)
+def geometric(x: Value, p: Operand, generator: Any, seed: Value, offset: Value) -> Value:
+    """ceil(log(1 - u) / log(1 - p)), at least 1."""
+    u = unit(seed, offset, x.shape, "f32")
+    failure = hlo.log_plus_one(hlo.negate(_spread(p, u)))
+    trials = hlo.ceil(hlo.divide(hlo.log_plus_one(hlo.negate(u)), failure))
+    return hlo.convert(hlo.maximum(trials, full(1, trials)), x.dtype)
+
+
+@lowers("aten::multinomial", random=True)
+def multinomial(weights: Value, count: int, replacement: bool, generator: Any, seed: Value, offset: Value) -> Value:
+    """Indices drawn by weight: the number of running sums that a uniform number of the total exceeds."""
+    if not replacement and count > 1:
+        raise Unsupported("aten::multinomial of several samples without replacement; one sample, or replacement=True, works")
+    classes = weights.rank - 1
+    size = weights.shape[classes]
+    wide = hlo.convert(weights, "f32" if weights.dtype != "f64" else "f64")
+    sums = hlo.scan(wide, "add", classes)
+    shape = (*weights.shape[:classes], count)
+    u = hlo.convert(unit(seed, offset, shape, "f32"), wide.dtype)
+    total = hlo.broadcast_in_dim(hlo.reduce(wide, "add", (classes,)), shape, range(classes))
+    threshold = hlo.multiply(u, total)
+    pairs = (*shape, size)
+    below = hlo.compare(
+        hlo.broadcast_in_dim(sums, pairs, (*range(classes), classes + 1)),
+        hlo.broadcast_in_dim(threshold, pairs, range(classes + 1)),
+        "LE",
+    )
+    index = hlo.reduce(hlo.convert(below, "i64"), "add", (classes + 1,))
+    return hlo.minimum(index, full(size - 1, index))

@@ -259,3 +259,11 @@ def _scan(body: str, x: Value, dim: int, dtype: torch.dtype | None = None) -> Va
 
 lowers("aten::cumsum")(partial(_scan, "add"))
 lowers("aten::cumprod")(partial(_scan, "multiply"))
+
+
+@lowers("aten::trace")
+def trace(x: Value) -> Value:
+    """The sum of the diagonal."""
+    row, column = hlo.iota(x.shape, "i64", 0), hlo.iota(x.shape, "i64", 1)
+    kept = hlo.select(hlo.compare(row, column, "EQ"), x, full(0, x))
+    return sum_all(kept)

@@ -72,7 +72,19 @@ def neg(x: Value) -> Value:
     return hlo.negate(x)
 
 
-@lowers("aten::positive", "aten::detach", "aten::alias", "aten::lift_fresh_copy", "aten::lift", "aten::lift_fresh",
+@lowers("aten::sinc")
+def sinc(x: Value) -> Value:
+    """sin(pi x) / (pi x), 1 at 0."""
+
+    def compute(v: Value) -> Value:
+        angle = hlo.multiply(v, full(math.pi, v))
+        quotient = hlo.divide(hlo.sine(angle), angle)
+        return hlo.select(hlo.compare(v, full(0, v), "EQ"), full(1, v), quotient)
+
+    return in_compute(compute, to_float(x))
+
+
+@lowers("aten::positive", "aten::conj_physical", "aten::detach", "aten::alias", "aten::lift_fresh_copy", "aten::lift", "aten::lift_fresh",
         "aten::detach_copy", "aten::alias_copy", "aten::real")  # fmt: skip
 def identity(x: Value) -> Value:
     return x

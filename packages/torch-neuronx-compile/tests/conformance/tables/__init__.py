@@ -13,6 +13,7 @@ from . import (
     random,
     reduction,
     selection,
+    spatial,
 )
 
 ALL = [*elementwise.CASES, *selection.CASES, *creation.CASES, *reduction.CASES, *matmul.CASES,

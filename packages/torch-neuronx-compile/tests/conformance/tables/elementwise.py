@@ -11,6 +11,7 @@ I64, I32, U8, BOOL = torch.int64, torch.int32, torch.uint8, torch.bool
 
 POLYNOMIAL = Tolerance(ulp=6, reason="each side approximates the function, both within a few units in the last place")
 SEVERAL_STEPS = Tolerance(ulp=8, reason="a formula of several rounded steps on each side")
+SINC = Tolerance(ulp=8, absolute=1e-4, reason="the argument pi * x is rounded to f32 before the sine, here up to 3e4")
 NEAR_ZERO = Tolerance(ulp=8, absolute=1e-6, reason="cancellation near a zero of the function")
 SQRT = Tolerance(
     ulp=1, reason="torch's square root comes from MKL and is not always the nearest number; the device's is"
@@ -44,6 +45,8 @@ def _unary() -> list[Case]:
     cases += grid("aten::rsqrt", LIKE, SHAPES, tolerance=SEVERAL_STEPS)
     for name in ("lgamma", "digamma"):
         cases += grid(f"aten::{name}", (F32, BF16, F16), SHAPES, data={"low": 0.1, "high": 6.0}, tolerance=XLA_GAMMA)
+    cases += grid("aten::sinc", LIKE, SHAPES, tolerance=SINC)
+    cases += grid("aten::conj_physical", (F32, I64), SHAPES)
     cases += grid("aten::erfinv", (F32, BF16), SHAPES, data={"low": -0.99, "high": 0.99}, tolerance=NEAR_ZERO)
     for name in ("floor", "ceil", "round", "trunc"):
         cases += grid(f"aten::{name}", (*FLOATS, I64, U8), SHAPES, data={"scale": 3.0})
@@ -154,6 +157,7 @@ def _binary() -> list[Case]:
     cases += grid("aten::xlogy.Scalar_Other", (F32,), SHAPES, 2.5, tolerance=POLYNOMIAL)
     cases.append(Case("aten::xlogy.Scalar_Self", (2.5, Tensor(F32, (3, 5), special=True)), tolerance=POLYNOMIAL))
     cases += grid("aten::logaddexp", (F32, BF16), BROADCASTS, tolerance=NEAR_ZERO)
+    cases += grid("aten::logaddexp2", (F32, BF16), BROADCASTS, tolerance=NEAR_ZERO)
     cases += grid("aten::hypot", (F32, BF16), BROADCASTS, tolerance=SEVERAL_STEPS)
     cases += grid("aten::heaviside", (F32, BF16), BROADCASTS)
     return cases

@@ -113,4 +113,22 @@ def _optimizers() -> list[Case]:
     return cases
 
 
-CASES = [*_lists(), *_optimizers()]
+def _scaling() -> list[Case]:
+    cases: list[Case] = []
+    inverse = Tensor(F32, (), values=(0.25,))
+    for dtype in (F32, BF16):
+        for found in (0.0, 1.0):
+            flag = Tensor(F32, (1,), values=(found,))
+            for special in (False, True):
+                grads = [Tensor(dtype, (3, 5)), Tensor(dtype, (4,), special=special), Tensor(dtype, ())]
+                cases.append(Case("aten::_amp_foreach_non_finite_check_and_unscale", (grads, flag, inverse)))
+    for found, tracker, scale in ((0.0, 3, 8.0), (0.0, 4, 8.0), (1.0, 4, 8.0), (0.0, 4, 3e38)):
+        arguments = (
+            Tensor(F32, (), values=(scale,)), Tensor(torch.int32, (), values=(tracker,)), Tensor(F32, (), values=(found,)),
+            2.0, 0.5, 5,
+        )  # fmt: skip
+        cases.append(Case("aten::_amp_update_scale", arguments))
+    return cases
+
+
+CASES = [*_scaling(), *_lists(), *_optimizers()]

@@ -101,6 +101,30 @@ def _exponential(x, lambd, generator=None):
     return _tensor(-np.log1p(-_unit(x.shape)) / lambd, x.dtype)
 
 
+def _log_normal(x, mean, std, generator=None):
+    return torch.exp(_normal(x.double(), mean, std)).to(x.dtype)
+
+
+def _cauchy(x, median, sigma, generator=None):
+    return _tensor(median + sigma * np.tan(math.pi * (_unit(x.shape) - 0.5)), x.dtype)
+
+
+def _geometric(x, p, generator=None):
+    return _tensor(np.maximum(np.ceil(np.log1p(-_unit(x.shape)) / math.log1p(-p)), 1), x.dtype)
+
+
+def _multinomial(weights, count, replacement=False, generator=None):
+    sums = weights.double().cumsum(-1)
+    u = torch.from_numpy(_unit((*weights.shape[:-1], count)))
+    index = (sums.unsqueeze(-2) <= (u * sums[..., -1:]).unsqueeze(-1)).sum(-1)
+    return index.clamp(max=weights.shape[-1] - 1)
+
+
+STEEP = {F32: Tolerance(ulp=400, reason="tan near its poles: a rounding of the angle counts as often as the slope"),
+         BF16: Tolerance(ulp=1, reason="the same, rounded to bf16")}  # fmt: skip
+TAIL = Tolerance(ulp=8, absolute=1e-5, reason="f32 against double arithmetic where the function is steep")
+
+
 def _cases() -> list[Case]:
     cases: list[Case] = []
     for dtype in FLOATS:
@@ -174,6 +198,14 @@ def _cases() -> list[Case]:
             cases.append(
                 Case("aten::randint_like.low_dtype", (x, 3, 100), {}, reference=lambda x, a, h: _random_from(x, a, h))
             )
+    for dtype in (F32, BF16):
+        x = Tensor(dtype, (3, 37))
+        cases.append(Case("aten::log_normal", (x, 0.5, 0.25), {}, TAIL, _log_normal))
+        cases.append(Case("aten::cauchy", (x, 0.5, 2.0), {}, STEEP[dtype], _cauchy))
+        cases.append(Case("aten::geometric", (x, 0.3), {}, reference=_geometric))
+    for shape, count, replacement in (((5,), 1, False), ((3, 40), 7, True), ((3, 40), 1, False)):
+        weights = Tensor(F32, shape, low=0.0, high=4.0)
+        cases.append(Case("aten::multinomial", (weights, count, replacement), {}, reference=_multinomial))
     wide = Tensor(I64, (3, 37))
     for low, high in ((0, 1 << 32), (0, (1 << 40) + 1), (-(1 << 63), None), (-(1 << 62), 1 << 62)):
         cases.append(Case("aten::random.from", (wide, low, high), {}, reference=_random_from))

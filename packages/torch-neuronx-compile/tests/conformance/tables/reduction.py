@@ -58,6 +58,9 @@ def _sums() -> list[Case]:
     cases.append(Case("aten::sum.dim_IntList", (Tensor(I64, (3, 5)), [1]), {"dtype": F32}, ORDER))
     cases.append(Case("aten::mean.dim", (Tensor(I64, (3, 5)), [1]), {"dtype": F32}, ORDER))
     cases.append(Case("aten::nansum", (Tensor(F32, (3, 5), special=True), [0]), {}, ORDER))
+    for dtype in (F32, I64):
+        for shape in ((3, 5), (4, 4), (0, 3)):
+            cases.append(Case("aten::trace", (Tensor(dtype, shape),), {}, STEPS.get(dtype, Tolerance())))
     cases.append(Case("aten::sum.dim_IntList", (Tensor(F32, (3, 5), special=True), [0]), {}, ORDER))
     for dtype in (F32, BF16, I64):
         positive = Tensor(dtype, (3, 5), low=1, high=3)

@@ -34,6 +34,8 @@ def _comparisons() -> list[Case]:
     for invert in (False, True):
         tests = Tensor(I64, (4,))
         cases.append(Case("aten::isin.Tensor_Tensor", (Tensor(I64, (3, 5)), tests), {"invert": invert}))
+    for invert in (False, True):
+        cases.append(Case("aten::isin.Scalar_Tensor", (3, Tensor(I64, (2, 3), low=0, high=5)), {"invert": invert}))
     cases.append(Case("aten::isin.Tensor_Tensor", (Tensor(I64, ()), Tensor(I64, (2, 3)))))
     return cases
 
