@@ -31,7 +31,7 @@ struct Initialised {
 struct Loaded : Initialised {
   explicit Loaded(const std::string& name = "row") {
     auto file = neff_of(name);
-    REQUIRE(nrt_load(file.data(), file.size(), -1, 1, &model) == NRT_SUCCESS);
+    REQUIRE(nrt_load(file.data(), file.size(), 0, 1, &model) == NRT_SUCCESS);
     std::fill(file.begin(), file.end(), std::byte{0});  // the caller may reuse its memory at once
   }
   ~Loaded() { nrt_unload(model); }
