@@ -46,7 +46,7 @@ bool faults(const volatile char* address) {
   }, old{};
   action.sa_handler = [](int) { siglongjmp(landing, 1); };
   sigaction(SIGSEGV, &action, &old);
-  bool faulted = true;
+  volatile bool faulted = true;  // read after the jump
   if (sigsetjmp(landing, 1) == 0) {
     (void)*address;
     faulted = false;
