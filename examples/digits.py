@@ -159,7 +159,14 @@ def report_device() -> None:
     import torch_neuronx
 
     stats = torch_neuronx._C._get_compilation_cache_stats()
-    print("programs:", ", ".join(f"{key} {value}" for key, value in stats.items()))
+    calls = stats["cache_hits"] + stats["cache_misses"]
+    print(
+        f"eager programs: {stats['total_compilations']}, {stats['persistent_misses']} of them compiled now, the others "
+        f"found on disk; {stats['cache_hits']} of {calls} calls found theirs in memory ({100 * stats['hit_rate']:.1f} %)"
+    )
+    for graph in torch.neuron.get_dynamo_metrics() if "torch_neuronx_compile.metrics" in sys.modules else ():
+        what = "found on disk" if graph["cached"] else f"lowered in {graph['lowering_time_ms']:.0f} ms"
+        print(f"graph {graph['graph']}: {graph['nodes']} nodes, {what}, compiled in {graph['compile_time_ms']:.0f} ms")
     print("ops left to the CPU:", ", ".join(sorted(set(torch_neuronx.get_fallback_ops()))) or "none")
 
 

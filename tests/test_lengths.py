@@ -29,6 +29,7 @@ class Attention(nn.Module):
 
 
 def compilations() -> int:
+    """Programs that this process asked for so far, whether they had to be made or were on disk."""
     return torch_neuronx._C._get_compilation_cache_stats()["total_compilations"]
 
 

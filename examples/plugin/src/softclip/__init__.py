@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 
-@torch.library.custom_op("softclip::softclip", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("softclip::softclip", mutates_args=())
 def softclip(x: torch.Tensor, limit: float) -> torch.Tensor:
     """limit * tanh(x / limit), element by element; any floating-point dtype."""
     return limit * torch.tanh(x / limit)
