@@ -64,18 +64,17 @@ at::Tensor contiguous_on_device(const at::Tensor& tensor, at::ScalarType dtype) 
   return at::empty(tensor.sizes(), tensor.options().dtype(dtype).memory_format(at::MemoryFormat::Contiguous));
 }
 
-void copy_inside(const at::Tensor& source, const at::Tensor& destination);
-
 // A CPU tensor of the same sizes and values. Copies the range that the elements span; when that is mostly holes, a
-// program gathers the elements first.
+// program gathers the elements first, where there is one.
 at::Tensor to_host(const at::Tensor& source) {
   constexpr size_t kFewHoles = 4, kSmall = 64 * 1024;
   at::Tensor bare = physical(source);
   const size_t wanted = bare.numel() * bare.element_size();
   if (!is_dense(bare) && span_bytes(bare) > std::max(kFewHoles * wanted, kSmall)) {
     const at::Tensor gathered = contiguous_on_device(bare, bare.scalar_type());
-    copy_inside(bare, gathered);
-    bare = gathered;
+    if (dispatch::copy_on_device(bare, gathered)) {
+      bare = gathered;
+    }
   }
   at::Tensor host = host_like(bare);
   read(host.mutable_data_ptr(), bare, span_bytes(bare));
@@ -92,6 +91,8 @@ void copy_to_host(const at::Tensor& source, const at::Tensor& destination) {
     destination.copy_(to_host(source));
   }
 }
+
+void copy_inside(const at::Tensor& source, const at::Tensor& destination);
 
 void copy_from_host(const at::Tensor& source, const at::Tensor& destination) {
   if (!is_dense(destination)) {
