@@ -20,16 +20,20 @@ def environment() -> dict[str, str]:
     return {**jobs, **(launcher if shutil.which("ccache") else {}), **os.environ}
 
 
-def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> None:
-    """Run one command with extra environment variables; a failure ends this program with the command's exit code."""
+def attempt(*command: str | Path, cwd: Path = ROOT, **variables: str) -> int:
+    """Run one command with extra environment variables and return its exit code."""
     print("+", *command, flush=True)
-    code = subprocess.run([str(word) for word in command], cwd=cwd, env={**environment(), **variables}).returncode
-    if code:
+    return subprocess.run([str(word) for word in command], cwd=cwd, env={**environment(), **variables}).returncode
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> None:
+    """The same for a command that the rest needs: a failure ends this program with the command's exit code."""
+    if code := attempt(*command, cwd=cwd, **variables):
         sys.exit(code)
 
 
-def runtime_tests(build: Path, *options: str) -> None:
-    """Configure, build and run the runtime's C++ tests in folder `build`."""
+def runtime_tests(build: Path, *options: str) -> int:
+    """Configure, build and run the runtime's C++ tests in folder `build`; returns ctest's exit code."""
     run("cmake", "-S", RUNTIME, "-B", build, "-G", "Ninja", "-DNEURON_TESTS=ON", *options)
     run("cmake", "--build", build)
-    run("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error")
+    return attempt("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error")

@@ -15,4 +15,4 @@ if __name__ == "__main__":
         sys.exit(f"ci/sanitize.py: no such set of sanitizers: {name}; there are {', '.join(SETS)}")
     os.environ.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_string_checks=1")
     os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-    runtime_tests(ROOT / f"build/{name}", f"-DNEURON_SANITIZE={SETS[name]}")
+    sys.exit(runtime_tests(ROOT / f"build/{name}", f"-DNEURON_SANITIZE={SETS[name]}"))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
-from build import PYTHON, ROOT, run, runtime_tests
+from build import PYTHON, ROOT, attempt, run, runtime_tests
 
 if __name__ == "__main__":
     run(sys.executable, "ci/uv.py", "sync")
-    runtime_tests(ROOT / "build/runtime")
-    run(PYTHON, "-m", "pytest", *sys.argv[1:])
+    codes = runtime_tests(ROOT / "build/runtime"), attempt(PYTHON, "-m", "pytest", *sys.argv[1:])
+    sys.exit(next((code for code in codes if code), 0))

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import uv
-from build import PYTHON, ROOT, run
+from build import PYTHON, ROOT, attempt, run
 from packages import BY_NAME, PACKAGES
 
 DIST = ROOT / "build/dist"
@@ -41,10 +41,10 @@ class Environment:
         cache = self.folder / "cache" / level
         run(self.python, SMOKE, level, cwd=self.folder, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
 
-    def test(self, name: str) -> None:
-        """The tests of a package, with what its group `test` names."""
+    def test(self, name: str) -> int:
+        """The tests of a package, with what its group `test` names; returns pytest's exit code."""
         self.install("--group", f"{BY_NAME[name].folder / 'pyproject.toml'}:test")
-        run(self.python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", BY_NAME[name].folder / "tests")
+        return attempt(self.python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", BY_NAME[name].folder / "tests")
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)
@@ -75,13 +75,13 @@ def main() -> None:
 
     runtime = Environment("runtime")
     runtime.install(wheel("libneuron-runtime"))
-    runtime.test("libneuron-runtime")
+    codes = [runtime.test("libneuron-runtime")]
     runtime.remove()
 
     core = Environment("core")
     core.install(wheel("libneuron-runtime"), wheel("torch-neuronx-core"))
     core.smoke("core")
-    core.test("torch-neuronx-core")
+    codes.append(core.test("torch-neuronx-core"))
     core.remove()
 
     stack = Environment("stack")
@@ -90,9 +90,11 @@ def main() -> None:
     stack.install(*(wheel(package.name) for package in PACKAGES))
     stack.smoke("compile")
     stack.remove()
+    if any(codes):
+        sys.exit("wheels: a package fails its own tests where it is installed alone")
     print("wheels: each package works alone and with those below it")
 
 
 if __name__ == "__main__":
     UV = uv.find_uv()
-    sys.exit(main())
+    main()
