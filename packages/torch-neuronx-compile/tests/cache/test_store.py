@@ -95,7 +95,7 @@ def test_damage_in_the_middle_of_a_used_file(tmp_path: Path):
     path = tmp_path / "a.sqlite3"
     store = Store(path)
     for n in range(100):
-        store.put(f"class {n}", "[]", f"program {n}", bytes(5000))
+        store.put(f"class {n}", "[]", f"program {n}", os.urandom(5000))
     store.close()
     data = bytearray(path.read_bytes())
     data[8192:-4096] = b"\xee" * len(data[8192:-4096])
@@ -136,7 +136,7 @@ def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(store_module, "_CHECK_EVERY", 1)
     store = Store(tmp_path / "a.sqlite3")
     for n in range(100):
-        store.put(f"class {n}", "[]", f"program {n}", bytes(1000))
+        store.put(f"class {n}", "[]", f"program {n}", os.urandom(1000))  # does not get smaller
     held = [n for n in range(100) if store.program(f"program {n}") is not None]
     assert len(held) <= 51 and held == list(range(held[0], 100)), "the oldest go first"
     assert all(bool(store.classes(f"class {n}")) == (n in held) for n in range(100))

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 import warnings
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from torch_neuronx_compile.cache import settings
 
 FILE = "operators.sqlite3"
 BUSY_SECONDS = 10  # patience with other processes' transactions, each of which takes well below a millisecond
-LIMIT_BYTES = 256 << 20  # of all programs; passing it drops the oldest quarter
+LIMIT_BYTES = 64 << 20  # of all (compressed) programs, tens of thousands; passing it drops the oldest quarter
 _CHECK_EVERY = 256  # insertions between two looks at the limit
 
 _SCHEMA = """
@@ -47,6 +48,7 @@ class Store:
         self._process = 0
         self._inserted = 0
         self._writable = True
+        self._unwritten: list[tuple[str, tuple]] = []
         self._traits: dict[str, str] = {}
         self._classes: dict[str, dict[str, str | None]] = {}
         self._programs: dict[str, bytes] = {}
@@ -55,12 +57,17 @@ class Store:
 
     def traits(self, key: str) -> str | None:
         """What describe() answered for an operator."""
+        known = self._traits.get(key)
+        if known is not None:
+            return known
         rows = self._read("SELECT value FROM traits WHERE key = ?", key)
-        return rows[0][0] if rows else self._traits.get(key)
+        return rows[0][0] if rows else None
 
     def put_traits(self, key: str, value: str) -> None:
-        if not self._write([("INSERT OR REPLACE INTO traits VALUES (?, ?)", (key, value))]):
+        """Kept in memory until the next program is stored, in whose transaction it goes to the disk."""
+        with self._lock:
             self._traits[key] = value
+            self._unwritten.append(("INSERT OR REPLACE INTO traits VALUES (?, ?)", (key, value)))
 
     def classes(self, key: str) -> list[tuple[str, str | None]]:
         """(guards, program key) of all programs of a class; a program key of None: the class is not supported."""
@@ -69,13 +76,19 @@ class Store:
 
     def program(self, key: str) -> bytes | None:
         rows = self._read("SELECT neff FROM programs WHERE key = ?", key)
-        return rows[0][0] if rows else self._programs.get(key)
+        if not rows:
+            return self._programs.get(key)
+        try:
+            return zlib.decompress(rows[0][0])
+        except zlib.error:
+            return None  # damaged in a way that sqlite does not see: made again, and stored over it
 
     def put(self, class_key: str, guards: str, program_key: str | None, neff: bytes | None) -> None:
         """Store a class and, unless None, its program."""
         work: list[tuple[str, tuple]] = []
         if neff is not None:
-            work.append(("INSERT OR IGNORE INTO programs (key, neff) VALUES (?, ?)", (program_key, neff)))
+            # A NEFF is mostly padding; a few pages less cost less to write than the compression.
+            work.append(("INSERT OR REPLACE INTO programs (key, neff) VALUES (?, ?)", (program_key, zlib.compress(neff, 1))))
         work.append(("INSERT OR REPLACE INTO classes VALUES (?, ?, ?)", (class_key, guards, program_key)))
         if not self._write(work):
             self._classes.setdefault(class_key, {})[guards] = program_key
@@ -91,12 +104,13 @@ class Store:
         def run(connection: sqlite3.Connection) -> bool:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                for query, values in work:
+                for query, values in (*self._unwritten, *work):
                     connection.execute(query, values)
                 if self._inserted % _CHECK_EVERY == 0:
                     self._shrink(connection)
                 self._inserted += 1
                 connection.execute("COMMIT")
+                self._unwritten.clear()
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -165,6 +179,7 @@ class Store:
         """Forget everything, in memory and on disk."""
         with self._lock:
             self._traits.clear()
+            self._unwritten.clear()
             self._classes.clear()
             self._programs.clear()
             self._write([(f"DELETE FROM {table}", ()) for table in ("traits", "classes", "programs")])

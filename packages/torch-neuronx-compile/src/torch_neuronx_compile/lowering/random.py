@@ -115,11 +115,16 @@ def native_dropout_backward(grad: Value, mask: Value, scale: float) -> Value:
 
 
 def _integers(seed: Value, offset: Value, shape: Shape, low: int, count: int) -> Value:
-    """i64 from `low`, of `count` values: 32 bits modulo the count, or 63 bits for larger counts."""
+    """i64 from `low`, of `count` values: 32 bits modulo the count, or 63 or 64 bits for larger counts."""
     word = hlo.convert(hlo.random_bits(seed, offset, shape, 0), "i64")
-    if count == 1 << 64:
+    if count > 1 << 63:
         other = hlo.convert(hlo.random_bits(seed, offset, shape, 1), "i64")
-        return hlo.xor(hlo.shift_left(word, full(32, word)), hlo.and_(other, full(0xFFFFFFFF, word)))
+        bits = hlo.or_(hlo.shift_left(word, full(32, word)), hlo.and_(other, full(0xFFFFFFFF, word)))
+        if count == 1 << 64:
+            return bits
+        # An unsigned number holds the count at most once; with their top bits flipped, unsigned numbers compare as signed.
+        inside = hlo.compare(hlo.xor(bits, full(1 << 63, bits)), full(count - (1 << 63), bits), "LT")
+        return hlo.add(hlo.select(inside, bits, hlo.subtract(bits, full(count, bits))), full(low, bits))
     number = hlo.and_(word, full(0xFFFFFFFF, word))
     if count > 1 << 32:
         other = _leading_bits(seed, offset, shape, 31, 1)

@@ -240,6 +240,9 @@ class Group:
 
 def refine(a: Sequence[Size], b: Sequence[Size]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[Size]] | None:
     """The fewest sizes of which both lists are made: for each entry of `a`, and of `b`, its run of them; None if there are none."""
+    if len(a) == len(b) and all(map(same, a, b)):
+        whole = [(i,) for i in range(len(a))]
+        return whole, whole, list(a)
     sizes: list[Size] = []
     runs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in a], [[] for _ in b])
     i = j = 0

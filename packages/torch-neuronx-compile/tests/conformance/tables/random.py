@@ -70,7 +70,7 @@ def _dropout(x, p, train):
 def _integers(shape, low, count) -> np.ndarray:
     both = words(_count(shape))
     number = both[:, 0].astype(object)
-    if count == 1 << 64:
+    if count > 1 << 63:
         number = (number << 32) | both[:, 1].astype(object)
     elif count > 1 << 32:
         number = ((both[:, 1].astype(object) >> 1) << 32) | number
@@ -207,7 +207,7 @@ def _cases() -> list[Case]:
         weights = Tensor(F32, shape, low=0.0, high=4.0)
         cases.append(Case("aten::multinomial", (weights, count, replacement), {}, reference=_multinomial))
     wide = Tensor(I64, (3, 37))
-    for low, high in ((0, 1 << 32), (0, (1 << 40) + 1), (-(1 << 63), None), (-(1 << 62), 1 << 62)):
+    for low, high in ((0, 1 << 32), (0, (1 << 40) + 1), (-(1 << 63), None), (-(1 << 62), 1 << 62), (-(1 << 63), 1 << 61)):
         cases.append(Case("aten::random.from", (wide, low, high), {}, reference=_random_from))
     return cases
 
