@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from libneuron_runtime import neff
-from libneuron_runtime.program import DTYPE_BYTES, DTYPE_KIND, Dtype, GuardOp, Kind, Micro, Micros, Opcode, Program
 
 import torch_neuronx
+from libneuron_runtime import neff
+from libneuron_runtime.program import DTYPE_BYTES, DTYPE_KIND, Dtype, GuardOp, Kind, Micro, Micros, Opcode, Program
 from torch_neuronx import _op_compiler
 from torch_neuronx._op_compiler import LaunchScalar, OpRequest, OpTraits, TensorSpec
 
@@ -30,7 +30,10 @@ class Writer:
         tensors = [a for a in flat(request.args) if isinstance(a, TensorSpec) and a.buffer is not None]
         sizes = [self._dims(t) for t in tensors]
         outputs = [self._dims(t) for t in request.outputs]
-        self.program.scalar_count = sum(isinstance(a, LaunchScalar) or isinstance(a, TensorSpec) and a.scalar is not None for a in flat(request.args))
+        self.program.scalar_count = sum(
+            isinstance(a, LaunchScalar) or isinstance(a, TensorSpec) and a.scalar is not None
+            for a in flat(request.args)
+        )
         self.inputs = {t.buffer: (t, self._buffer(t, s, None), *s) for t, s in zip(tensors, sizes, strict=True)}
         self.outputs: list[tuple] = []
         for tensor, dims in zip(request.outputs, outputs, strict=True):

@@ -121,7 +121,13 @@ def test_request_of_the_compiler(compiler):
     (request,) = compiler.requests
     first, second, alpha = request.args
     assert request.op == "aten::add.Tensor"
-    assert (first.dtype, first.shape, first.strides, first.buffer, first.scalar) == (torch.float32, (4, 1), (1, 1), 0, None)
+    assert (first.dtype, first.shape, first.strides, first.buffer, first.scalar) == (
+        torch.float32,
+        (4, 1),
+        (1, 1),
+        0,
+        None,
+    )
     assert (second.shape, second.strides, second.buffer) == ((4, 3), (1, 4), 1)
     assert (alpha.scalar, alpha.type) == (0, int)
     (output,) = request.outputs

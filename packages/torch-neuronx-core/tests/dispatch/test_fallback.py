@@ -77,7 +77,7 @@ def test_index_tensors_may_be_on_the_cpu():
     assert torch.equal(a[index].cpu(), a.cpu()[index])
     a[index] = torch.tensor(9.0)
     assert a.tolist() == [[9, 9], [2, 3], [9, 9]]
-    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device"):
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         torch.ones(3)[index.to("neuron")]
 
 
@@ -95,7 +95,9 @@ def test_running_statistics_are_written():
     moved = torch.nn.BatchNorm1d(3).to("neuron")
     got = moved(x.to("neuron"))
     assert torch.allclose(got.cpu(), expected, atol=1e-6)
-    assert torch.allclose(moved.running_var.cpu(), layer.running_var) and torch.allclose(moved.running_mean.cpu(), layer.running_mean)
+    assert torch.allclose(moved.running_var.cpu(), layer.running_var) and torch.allclose(
+        moved.running_mean.cpu(), layer.running_mean
+    )
 
 
 def test_factories_with_a_device():
@@ -207,7 +209,8 @@ _op_compiler.install(NoCompiler())
 
 def test_disabled_fallback_says_what_was_asked(python):
     done = python(
-        NO_COMPILER + "torch.empty(2, 3, device='neuron').add_(torch.empty(3, device='neuron'))", NEURON_FALLBACK_ENABLED="0"
+        NO_COMPILER + "torch.empty(2, 3, device='neuron').add_(torch.empty(3, device='neuron'))",
+        NEURON_FALLBACK_ENABLED="0",
     )
     assert done.returncode == 1
     error = done.stderr.strip().splitlines()[-1]

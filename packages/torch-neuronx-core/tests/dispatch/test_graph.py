@@ -4,9 +4,9 @@ import gc
 
 import pytest
 import torch
+
 from libneuron_runtime import neff
 from libneuron_runtime.program import Dtype, Kind, Micro, Micros, Opcode, Program
-
 from torch_neuronx import _C
 
 
@@ -15,7 +15,11 @@ def program(shape=(4, 6), alias=None, scalar=False):
     p, m = Program(scalar_count=int(scalar)), Micros()
     dims = [p.const(n) for n in shape]
     strides = [p.const(n) for n in torch.empty(shape).stride()]
-    buffers = [p.input("x0", Dtype.FP32, dims), p.input("x1", Dtype.FP32, dims), p.output("y", Dtype.FP32, dims, alias=alias)]
+    buffers = [
+        p.input("x0", Dtype.FP32, dims),
+        p.input("x1", Dtype.FP32, dims),
+        p.output("y", Dtype.FP32, dims, alias=alias),
+    ]
     second = m.load(1, Kind.F32)
     if scalar:
         second = m.op(Micro.MUL, Kind.F32, second, m.scalar(Kind.F32, 0))
@@ -102,7 +106,9 @@ def test_strides_are_checked_when_they_are_described():
     graph = _C.load(program((4, 4))).graph([((4, 4), (4, 1), torch.float32)], [((4, 4), (4, 1), torch.float32)] * 2)
     a, b = tensors(shape=(4, 4))
     assert torch.equal(graph([a, b], [])[0].cpu(), a.cpu() + b.cpu())
-    with pytest.raises(RuntimeError, match=r"Input 1 of the graph has strides \[1, 4\], but it was compiled for \[4, 1\]"):
+    with pytest.raises(
+        RuntimeError, match=r"Input 1 of the graph has strides \[1, 4\], but it was compiled for \[4, 1\]"
+    ):
         graph([a, b.t()], [])
 
 

@@ -12,7 +12,11 @@ ALLOWED = {
 
 
 def names_with(key):
-    return {n for n in _dispatch_get_all_op_names() if n.startswith("aten::") and _dispatch_has_kernel_for_dispatch_key(n, key)}
+    return {
+        n
+        for n in _dispatch_get_all_op_names()
+        if n.startswith("aten::") and _dispatch_has_kernel_for_dispatch_key(n, key)
+    }
 
 
 def test_composite_operators_are_left_to_torch():

@@ -177,7 +177,9 @@ def test_lists_that_are_written(compiler):
 def test_a_tensor_twice_in_a_list_is_written_twice(compiler):
     def run(device):
         a, b = torch.full((3,), 8.0).to(device), torch.full((2,), 8.0).to(device)
-        torch._amp_foreach_non_finite_check_and_unscale_([a, b, a], torch.zeros(1).to(device), torch.tensor([0.5]).to(device))
+        torch._amp_foreach_non_finite_check_and_unscale_(
+            [a, b, a], torch.zeros(1).to(device), torch.tensor([0.5]).to(device)
+        )
         return a.cpu(), b.cpu()
 
     for got, expected in zip(run("neuron"), run("cpu"), strict=True):
@@ -191,7 +193,9 @@ def test_operand_scalars_must_fit(compiler):
     assert a.tolist() == [200] * 3
     with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
         a.fill_(300)
-    with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not be a floating point number"):
+    with pytest.raises(
+        RuntimeError, match="For integral input tensors, argument alpha must not be a floating point number"
+    ):
         torch.add(a, a, alpha=1.5)
     assert a.tolist() == [200] * 3
     half = torch.ones(2, dtype=torch.float16).to("neuron")

@@ -18,4 +18,4 @@ from . import (
 
 ALL = [*elementwise.CASES, *selection.CASES, *creation.CASES, *reduction.CASES, *matmul.CASES,
        *movement.CASES, *indexing.CASES, *norm.CASES, *activation.CASES, *loss.CASES,
-       *random.CASES, *lists.CASES]  # fmt: skip
+       *random.CASES, *lists.CASES, *spatial.CASES]  # fmt: skip
