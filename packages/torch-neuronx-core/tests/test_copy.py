@@ -118,7 +118,9 @@ def test_casts(source, target):
     same(destination, host.t().to(target))
 
 
-SPECIAL = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 1e-45, 3.4e38, 65504.0, 70000.0, 1 + 2**-9])
+SPECIAL = torch.tensor(
+    [float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 1e-45, 3.4e38, 65504.0, 70000.0, 1 + 2**-9]
+)
 
 
 @pytest.mark.parametrize("target", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool], ids=str)
@@ -305,9 +307,7 @@ def strided_views(draw):
     """(sizes, steps): a view of a tensor of up to four dimensions, taken by slices and a permutation."""
     rank = draw(st.integers(0, 4))
     sizes = draw(st.lists(st.integers(0, 5), min_size=rank, max_size=rank))
-    slices = [
-        slice(draw(st.integers(0, size)), draw(st.integers(0, size)), draw(st.integers(1, 3))) for size in sizes
-    ]
+    slices = [slice(draw(st.integers(0, size)), draw(st.integers(0, size)), draw(st.integers(1, 3))) for size in sizes]
     return sizes, tuple(slices), draw(st.permutations(range(rank)))
 
 

@@ -104,6 +104,12 @@ def copy_of_package(tmp_path: Path) -> Path:
     return copy
 
 
+# An editable install finds the package before any path does.
+NOT_EDITABLE = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+"""
+
 REPORT = """
 import warnings
 warnings.simplefilter("ignore")
@@ -123,15 +129,15 @@ def test_broken_installation_leaves_torch_usable(python, tmp_path, damage):
         build = copy / "_build.py"
         build.write_text(build.read_text().replace('TORCH_MINOR = "2.14"', 'TORCH_MINOR = "2.9"'))
     elif damage == "broken library":
-        library.write_bytes(library.read_bytes()[:4096])
+        library.write_bytes(bytes(4096))
     else:
         library.unlink()
-    done = python(REPORT, PYTHONPATH=str(tmp_path))
+    done = python(NOT_EDITABLE + REPORT, PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert 'The device "neuron" is not available' in done.stdout
     named = {"wrong torch": (torch.__version__, "2.9"), "broken library": ("_C",), "no library": ("_C",)}[damage]
     assert all(name in done.stdout for name in named), done.stdout
-    explicit = python("import torch_neuronx", PYTHONPATH=str(tmp_path))
+    explicit = python(NOT_EDITABLE + "import torch_neuronx", PYTHONPATH=str(tmp_path))
     assert explicit.returncode == 1 and "ImportError" in explicit.stderr
 
 

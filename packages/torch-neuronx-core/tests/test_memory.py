@@ -127,7 +127,7 @@ def test_empty_tensors_take_no_memory():
 
 def test_reuse_keeps_live_tensors_apart():
     kept = [torch.full((1000,), float(i)).to("neuron") for i in range(8)]
-    for i in range(50):
+    for _ in range(50):
         torch.full((1000,), -1.0).to("neuron")
     assert all(torch.equal(x.cpu(), torch.full((1000,), float(i))) for i, x in enumerate(kept))
 

@@ -23,7 +23,8 @@ def test_tensors_return_to_their_device(weights_only):
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, torch.uint16]
+    "dtype",
+    [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, torch.uint16],
 )
 def test_dtypes(dtype):
     x = torch.tensor([0, 1, 3]).to(dtype).to("neuron")

@@ -16,9 +16,9 @@ def _(x: torch.Tensor, limit: float) -> torch.Tensor:
     return torch.empty_like(x)
 
 
-def _setup_context(context, inputs, output) -> None:
-    _, context.limit = inputs
-    context.save_for_backward(output)
+def _setup_context(ctx, inputs, output) -> None:
+    _, ctx.limit = inputs
+    ctx.save_for_backward(output)
 
 
 def _backward(context, gradient: torch.Tensor):

@@ -17,7 +17,8 @@ T combined(T a, T b) {
     return a > b || a != a ? a : b;
   } else if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
-    return static_cast<T>(C == Combine::ADD ? static_cast<U>(a) + static_cast<U>(b) : static_cast<U>(a) * static_cast<U>(b));
+    return static_cast<T>(C == Combine::ADD ? static_cast<U>(a) + static_cast<U>(b)
+                                            : static_cast<U>(a) * static_cast<U>(b));
   } else {
     return C == Combine::ADD ? a + b : a * b;
   }
@@ -27,11 +28,16 @@ T combined(T a, T b) {
 template <class F>
 auto with_combine(Combine combine, F&& f) {
   switch (combine) {
-    case Combine::ADD: return f(std::integral_constant<Combine, Combine::ADD>{});
-    case Combine::MUL: return f(std::integral_constant<Combine, Combine::MUL>{});
-    case Combine::MIN: return f(std::integral_constant<Combine, Combine::MIN>{});
-    case Combine::MAX: return f(std::integral_constant<Combine, Combine::MAX>{});
-    case Combine::SET: break;
+    case Combine::ADD:
+      return f(std::integral_constant<Combine, Combine::ADD>{});
+    case Combine::MUL:
+      return f(std::integral_constant<Combine, Combine::MUL>{});
+    case Combine::MIN:
+      return f(std::integral_constant<Combine, Combine::MIN>{});
+    case Combine::MAX:
+      return f(std::integral_constant<Combine, Combine::MAX>{});
+    case Combine::SET:
+      break;
   }
   return f(std::integral_constant<Combine, Combine::SET>{});
 }

@@ -1,5 +1,5 @@
-// One stored element of each dtype: how it becomes a register's number and back. For code that moves few elements or none at a time;
-// vectors of them are the business of kernels/.
+// One stored element of each dtype: how it becomes a register's number and back. For code that moves few elements or
+// none at a time; vectors of them are the business of kernels/.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,8 @@ inline uint16_t float_to_half(float f) {
   } else if (magnitude >= 0x38800000) {
     h = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
   } else {
-    h = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;  // 0.5 has the ulp of the smallest half
+    h = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+        0x3f000000;  // 0.5 has the ulp of the smallest half
   }
   return static_cast<uint16_t>(h | sign);
 }
@@ -67,16 +68,26 @@ struct Fp16 {
 template <class F>
 auto with_dtype(Dtype dtype, F&& f) {
   switch (dtype) {
-    case Dtype::UINT8: return f(Plain<uint8_t, int32_t>{});
-    case Dtype::INT8: return f(Plain<int8_t, int32_t>{});
-    case Dtype::BOOL: return f(Bool{});
-    case Dtype::INT16: return f(Plain<int16_t, int32_t>{});
-    case Dtype::INT32: return f(Plain<int32_t, int32_t>{});
-    case Dtype::INT64: return f(Plain<int64_t, int64_t>{});
-    case Dtype::BF16: return f(Bf16{});
-    case Dtype::FP16: return f(Fp16{});
-    case Dtype::FP64: return f(Plain<double, float>{});
-    case Dtype::FP32: break;
+    case Dtype::UINT8:
+      return f(Plain<uint8_t, int32_t>{});
+    case Dtype::INT8:
+      return f(Plain<int8_t, int32_t>{});
+    case Dtype::BOOL:
+      return f(Bool{});
+    case Dtype::INT16:
+      return f(Plain<int16_t, int32_t>{});
+    case Dtype::INT32:
+      return f(Plain<int32_t, int32_t>{});
+    case Dtype::INT64:
+      return f(Plain<int64_t, int64_t>{});
+    case Dtype::BF16:
+      return f(Bf16{});
+    case Dtype::FP16:
+      return f(Fp16{});
+    case Dtype::FP64:
+      return f(Plain<double, float>{});
+    case Dtype::FP32:
+      break;
   }
   return f(Plain<float, float>{});
 }

@@ -1,4 +1,5 @@
-// An instruction whose values are known: what a bind makes of a program's records, and what the engine prepares and runs.
+// An instruction whose values are known: what a bind makes of a program's records, and what the engine prepares and
+// runs.
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@ struct Window {
   std::array<int64_t, kMaxDims> strides{};
 };
 
-// A micro-operation with its number resolved: `imm` holds the bits for LITERAL and VALUE (double for F32, int64 else) and the
-// position in Launch::scalars for SCALAR and RANDOM.
+// A micro-operation with its number resolved: `imm` holds the bits for LITERAL and VALUE (double for F32, int64 else)
+// and the position in Launch::scalars for SCALAR and RANDOM.
 struct MicroOp {
   Micro op = Micro::CONST;
   Kind kind = Kind::F32;
@@ -59,9 +60,9 @@ class Kernel {
   virtual void run(const Launch& launch) const = 0;
 };
 
-// Chooses loop order, blocking and vector kernels. The instruction must have passed validation (program/validate.h): all windows lie
-// inside their buffers and the micro-program is well formed. Throws neuron::Error(NRT_UNSUPPORTED_NEFF_VERSION) for an opcode
-// that this build does not run.
+// Chooses loop order, blocking and vector kernels. The instruction must have passed validation (program/validate.h):
+// all windows lie inside their buffers and the micro-program is well formed. Throws
+// neuron::Error(NRT_UNSUPPORTED_NEFF_VERSION) for an opcode that this build does not run.
 std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction);
 
 }  // namespace neuron

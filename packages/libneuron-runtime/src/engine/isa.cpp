@@ -50,7 +50,8 @@ struct Choice {
         names += (i ? ", " : "") + std::string(sets[i].name);
       }
       if (!found) {
-        throw Error(NRT_INVALID, format("NEURON_SIM_ISA is \"%s\"; this processor can run %s", wanted->c_str(), names.c_str()));
+        throw Error(NRT_INVALID,
+                    format("NEURON_SIM_ISA is \"%s\"; this processor can run %s", wanted->c_str(), names.c_str()));
       }
       current = found;
     }

@@ -156,7 +156,8 @@ class Pool {
         }
         if (ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) break;
       }
-      // A claimed chunk keeps the round alive: the caller does not return, and the fields do not change, before it is done.
+      // A claimed chunk keeps the round alive: the caller does not return, and the fields do not change, before it is
+      // done.
       const uint32_t chunk = chunks_ - static_cast<uint32_t>(ticket);
       try {
         function_(work_, chunk);

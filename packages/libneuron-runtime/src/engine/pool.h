@@ -1,8 +1,9 @@
 // The threads that share the work of one launch.
 //
-// One launch uses the pool at a time; another one that comes meanwhile runs in its own thread alone, which never waits. Chunks are
-// claimed one by one by whoever is free, so that a thread which loses its processor delays one chunk only, and the end is reached when
-// all chunks are done, not when all threads have reported. Results never depend on who ran a chunk.
+// One launch uses the pool at a time; another one that comes meanwhile runs in its own thread alone, which never waits.
+// Chunks are claimed one by one by whoever is free, so that a thread which loses its processor delays one chunk only,
+// and the end is reached when all chunks are done, not when all threads have reported. Results never depend on who ran
+// a chunk.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ inline constexpr int kMaxThreads = 256;
 
 namespace pool {
 using Chunk = void (*)(void* work, int64_t chunk);
-// Calls function(work, 0) ... function(work, chunks - 1) in any order and from several threads; returns when all are done. The first
-// chunk's exception (lowest number) is thrown again here, after the others have ended. Inside a chunk it runs everything inline.
+// Calls function(work, 0) ... function(work, chunks - 1) in any order and from several threads; returns when all are
+// done. The first chunk's exception (lowest number) is thrown again here, after the others have ended. Inside a chunk
+// it runs everything inline.
 void run(int64_t chunks, Chunk function, void* work);
 }  // namespace pool
 

@@ -13,15 +13,23 @@ std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction) {
     case Opcode::TILE:
       if (static_cast<TileMode>(instruction.params[0]) == TileMode::MAP) return prepare_map(instruction);
       return prepare_reduction(instruction);
-    case Opcode::MATMUL: return prepare_matmul(instruction);
-    case Opcode::DMA: return prepare_dma(instruction);
-    case Opcode::GATHER: return prepare_gather(instruction);
-    case Opcode::SCATTER: return prepare_scatter(instruction);
-    case Opcode::SCAN: return prepare_scan(instruction);
-    case Opcode::TENSOR_TENSOR: return prepare_map(instruction);
-    default: break;
+    case Opcode::MATMUL:
+      return prepare_matmul(instruction);
+    case Opcode::DMA:
+      return prepare_dma(instruction);
+    case Opcode::GATHER:
+      return prepare_gather(instruction);
+    case Opcode::SCATTER:
+      return prepare_scatter(instruction);
+    case Opcode::SCAN:
+      return prepare_scan(instruction);
+    case Opcode::TENSOR_TENSOR:
+      return prepare_map(instruction);
+    default:
+      break;
   }
-  throw Error(NRT_UNSUPPORTED_NEFF_VERSION, format("this build does not run opcode %u", static_cast<unsigned>(instruction.opcode)));
+  throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
+              format("this build does not run opcode %u", static_cast<unsigned>(instruction.opcode)));
 }
 
 }  // namespace neuron

@@ -1,4 +1,5 @@
-// The combination of two numbers under each reduction, for code outside the vector kernels, which must agree with it bit for bit.
+// The combination of two numbers under each reduction, for code outside the vector kernels, which must agree with it
+// bit for bit.
 #pragma once
 
 #include <bit>
@@ -27,20 +28,25 @@ template <class T>
 T combine(Micro op, T a, T b) {
   switch (op) {
     case Micro::REDUCE_SUM:
-      if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
       return a + b;
     case Micro::REDUCE_PROD:
-      if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
       return a * b;
-    case Micro::REDUCE_MAX: return a > b || is_nan(a) ? a : b;
-    case Micro::REDUCE_MIN: return a < b || is_nan(a) ? a : b;
+    case Micro::REDUCE_MAX:
+      return a > b || is_nan(a) ? a : b;
+    case Micro::REDUCE_MIN:
+      return a < b || is_nan(a) ? a : b;
     case Micro::REDUCE_AND:
       if constexpr (std::is_integral_v<T>) return a & b;
       return a;
     case Micro::REDUCE_OR:
       if constexpr (std::is_integral_v<T>) return a | b;
       return a;
-    default: return a;
+    default:
+      return a;
   }
 }
 
@@ -50,13 +56,18 @@ T identity(Micro op) {
   constexpr T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   constexpr T high = Limits::has_infinity ? Limits::infinity() : Limits::max();
   switch (op) {
-    case Micro::REDUCE_PROD: return 1;
+    case Micro::REDUCE_PROD:
+      return 1;
     case Micro::REDUCE_MAX:
-    case Micro::REDUCE_ARGMAX: return low;
+    case Micro::REDUCE_ARGMAX:
+      return low;
     case Micro::REDUCE_MIN:
-    case Micro::REDUCE_ARGMIN: return high;
-    case Micro::REDUCE_AND: return static_cast<T>(-1);
-    default: return 0;
+    case Micro::REDUCE_ARGMIN:
+      return high;
+    case Micro::REDUCE_AND:
+      return static_cast<T>(-1);
+    default:
+      return 0;
   }
 }
 
@@ -78,9 +89,10 @@ inline void fill_identity(Micro op, Kind kind, char* out, int64_t n) {
   });
 }
 
-// total[i] = total[i] (op) part[i] for n elements. ARG reductions: `indices` belong to the totals, part_indices count from `base`.
-inline void combine_vectors(Micro op, Kind kind, char* total, int64_t* indices, const char* part, const int32_t* part_indices, int64_t base,
-                            int64_t n) {
+// total[i] = total[i] (op) part[i] for n elements. ARG reductions: `indices` belong to the totals, part_indices count
+// from `base`.
+inline void combine_vectors(Micro op, Kind kind, char* total, int64_t* indices, const char* part,
+                            const int32_t* part_indices, int64_t base, int64_t n) {
   with_kind(kind, [&](auto zero) {
     using T = decltype(zero);
     T* t = reinterpret_cast<T*>(total);

@@ -43,7 +43,7 @@ class Options:
         options = dict(options or {})
         unknown = sorted(set(options) - set(OPTIONS))
         if unknown:
-            raise ValueError(f"backend \"neuron\" got options {', '.join(unknown)}; it knows {', '.join(OPTIONS)}")
+            raise ValueError(f'backend "neuron" got options {", ".join(unknown)}; it knows {", ".join(OPTIONS)}')
         self.model_name = str(options.get("model_name") or metrics.model_name() or "graph")
         fallback = options.get("fallback_execution")
         if fallback is None:
@@ -79,7 +79,8 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Any], options: Options) -
     """One graph of ATen operators -> a callable with the boxed convention."""
     refuse_host_inputs(graph)
     symbolic = any(isinstance(x, torch.SymInt) for x in inputs) or any(
-        isinstance(x, torch.Tensor) and any(isinstance(s, torch.SymInt) for s in (*x.shape, *x.stride())) for x in inputs
+        isinstance(x, torch.Tensor) and any(isinstance(s, torch.SymInt) for s in (*x.shape, *x.stride()))
+        for x in inputs
     )
     if symbolic:
         return Specialised(graph, options)
@@ -99,7 +100,7 @@ def refuse_host_inputs(graph: GraphModule) -> None:
             meta = node.meta.get("val")
             if isinstance(meta, torch.Tensor) and meta.device.type == "cpu":
                 raise RuntimeError(
-                    f"input {node.name} of a graph for backend \"neuron\" is on the CPU; move it to \"neuron\", or unset "
+                    f'input {node.name} of a graph for backend "neuron" is on the CPU; move it to "neuron", or unset '
                     "TORCH_NEURONX_DYNAMO_DISABLE_CPU_AUTOCOPY to have it copied at every call"
                 )
 
@@ -120,7 +121,9 @@ class Compilation:
         self.lowering_seconds = self.compile_seconds = 0.0
 
     def run(self) -> CompiledGraph:
-        key = fingerprint.key("graph", graph_text(self.graph, Shapes(self.graph, self.inputs)), str(self.options.allow_excess_precision))
+        key = fingerprint.key(
+            "graph", graph_text(self.graph, Shapes(self.graph, self.inputs)), str(self.options.allow_excess_precision)
+        )
         data, _ = files.obtain(key, self.lower)
         lowered, program = decode(data)
         if program and self.neff is None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch_neuronx._op_compiler import LaunchScalar, OpRequest, OpTraits, TensorSpec
 
 import torch_neuronx_compile.stablehlo as hlo
+from torch_neuronx._op_compiler import LaunchScalar, OpRequest, OpTraits, TensorSpec
 from torch_neuronx_compile.cache import fingerprint, guards
 from torch_neuronx_compile.cache.store import Store
 from torch_neuronx_compile.dim import ShapeEnv, Size, hint
@@ -99,7 +99,8 @@ class _Request:
         first = self.slot
         self.slot += 2 * rank
         shape = tuple(
-            size if size < 2 else self.env.symbol(f"s{first + d}", size, source=first + d) for d, size in enumerate(spec.shape)
+            size if size < 2 else self.env.symbol(f"s{first + d}", size, source=first + d)
+            for d, size in enumerate(spec.shape)
         )
         return shape, self.strides(spec, shape, first + rank)
 

@@ -66,7 +66,9 @@ class LoweredGraph:
 
     __slots__ = ("module", "inputs", "results", "draws", "specs")
 
-    def __init__(self, module: Module | None, inputs: list[Input], results: list[Result], draws: list[int], specs: list[tuple]):
+    def __init__(
+        self, module: Module | None, inputs: list[Input], results: list[Result], draws: list[int], specs: list[tuple]
+    ):
         self.module = module
         self.inputs = inputs
         self.results = results
@@ -84,7 +86,9 @@ class Shapes:
             if isinstance(meta, torch.SymInt):
                 self._learn(meta, int(argument))
             elif isinstance(meta, torch.Tensor):
-                for symbolic, actual in zip((*meta.shape, *meta.stride()), (*argument.shape, *argument.stride()), strict=True):
+                for symbolic, actual in zip(
+                    (*meta.shape, *meta.stride()), (*argument.shape, *argument.stride()), strict=True
+                ):
                     self._learn(symbolic, actual)
 
     def _learn(self, symbolic: Any, actual: Any) -> None:
@@ -126,7 +130,9 @@ def user_line(node: Node) -> str:
 def element_type(dtype: torch.dtype, node: Node) -> str:
     found = HLO_DTYPE.get(dtype)
     if found is None:
-        raise UnsupportedOperator(str(node.target), f"tensors of {dtype} have no element type in programs\n{user_line(node)}")
+        raise UnsupportedOperator(
+            str(node.target), f"tensors of {dtype} have no element type in programs\n{user_line(node)}"
+        )
     return found
 
 
@@ -262,9 +268,7 @@ class _GraphLowering:
         for size in shape:
             count *= size
         self.draws.append(count)
-        pair = tuple(
-            Parameter(SCALAR_BASE + len(self.scalars) + i, TensorType((), "i64"), "scalar") for i in (0, 1)
-        )
+        pair = tuple(Parameter(SCALAR_BASE + len(self.scalars) + i, TensorType((), "i64"), "scalar") for i in (0, 1))
         self.scalars.extend(pair)
         return pair  # type: ignore[return-value]
 
@@ -302,7 +306,9 @@ class _GraphLowering:
         )  # fmt: skip
         return LoweredGraph(module, [self.inputs[n] for n in numbers], results, self.draws, specs)
 
-    def results(self, returned: Sequence[Any], values: list[Value], specs: list[tuple], aliased: list[int | None]) -> list[Result]:
+    def results(
+        self, returned: Sequence[Any], values: list[Value], specs: list[tuple], aliased: list[int | None]
+    ) -> list[Result]:
         """What the graph returns; fresh outputs of the launch are appended to the three lists."""
         holders = self.holders(returned)
         known: dict[tuple, int] = {}
@@ -329,10 +335,14 @@ class _GraphLowering:
                 meta = holder.meta["val"]
                 value = self.values[holder]
                 shape, strides = value.shape, self.shapes.all(meta.stride())
-            expanded = [d for d, (size, stride) in enumerate(zip(shape, strides, strict=True)) if stride == 0 and size > 1]
+            expanded = [
+                d for d, (size, stride) in enumerate(zip(shape, strides, strict=True)) if stride == 0 and size > 1
+            ]
             if expanded:  # compute one element of what is repeated
                 view = view or (shape, strides, 0)
-                value = hlo.slice(value, [0] * value.rank, [1 if d in expanded else size for d, size in enumerate(shape)])
+                value = hlo.slice(
+                    value, [0] * value.rank, [1 if d in expanded else size for d, size in enumerate(shape)]
+                )
                 shape = value.shape
             key = (storage(meta), holder if not expanded else item, strides)
             number = known.get(key)
@@ -349,7 +359,11 @@ class _GraphLowering:
         storage. An argument that the graph writes is none: what was seen of it before the writing is a value of its own."""
         found: dict[int, Node] = {}
         for item in returned:
-            if isinstance(item, Node) and isinstance(item.meta.get("val"), torch.Tensor) and not isinstance(self.values[item], Parameter):
+            if (
+                isinstance(item, Node)
+                and isinstance(item.meta.get("val"), torch.Tensor)
+                and not isinstance(self.values[item], Parameter)
+            ):
                 meta = item.meta["val"]
                 nbytes = meta.untyped_storage().nbytes()
                 dense = self.shapes.concrete(meta.storage_offset()) == 0 and is_dense(
@@ -408,7 +422,9 @@ def graph_text(graph: GraphModule, shapes: Shapes) -> str:
         parts = [f"%{number} {node.op}"]
         if node.op == "call_function":
             target = node.target
-            parts.append(target.name() if isinstance(target, torch._ops.OpOverload) else f"{target.__module__}.{target.__name__}")
+            parts.append(
+                target.name() if isinstance(target, torch._ops.OpOverload) else f"{target.__module__}.{target.__name__}"
+            )
             parts.append(_argument_text(node.args, names, shapes))
             if node.kwargs:
                 parts.extend(f"{key}={_argument_text(value, names, shapes)}" for key, value in node.kwargs.items())

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch_neuronx import _C
 
+from torch_neuronx import _C
 from torch_neuronx_compile.graph import Input, LoweredGraph, Result
 
 _DTYPES = {
@@ -33,7 +33,8 @@ def decode(data: bytes) -> tuple[LoweredGraph, str]:
     """Inverse of encode()."""
     head = json.loads(data)
     results = [
-        Result(kind, value, view and (tuple(view[0]), tuple(view[1]), view[2]), host) for kind, value, view, host in head["results"]
+        Result(kind, value, view and (tuple(view[0]), tuple(view[1]), view[2]), host)
+        for kind, value, view, host in head["results"]
     ]
     specs = [(tuple(shape), tuple(strides), dtype) for shape, strides, dtype in head["specs"]]
     inputs = [Input(kind, position, tuple(strides), written) for kind, position, strides, written in head["inputs"]]
@@ -75,7 +76,9 @@ class CompiledGraph:
         arguments.clear()
         return results
 
-    def _input(self, source: Input, arguments: list[Any], copied: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+    def _input(
+        self, source: Input, arguments: list[Any], copied: list[tuple[torch.Tensor, torch.Tensor]]
+    ) -> torch.Tensor:
         """One input of the launch. A tensor that lies elsewhere, or in another way than the program expects, is copied, and if the
         launch writes it, copied back.
         """
@@ -84,7 +87,9 @@ class CompiledGraph:
         tensor = arguments[source.position]
         if tensor.device.type == "neuron" and tensor.stride() == source.strides:
             return tensor
-        copy = torch.empty_strided(tensor.shape, source.strides, dtype=tensor.dtype, device=self._device(arguments)).copy_(tensor)
+        copy = torch.empty_strided(
+            tensor.shape, source.strides, dtype=tensor.dtype, device=self._device(arguments)
+        ).copy_(tensor)
         if source.written:
             copied.append((tensor, copy))
         return copy
@@ -102,7 +107,9 @@ class CompiledGraph:
     @staticmethod
     def _device(arguments: list[Any]) -> Any:
         """Where the graph runs: with its first argument on a neuron device, else on the current one."""
-        return next((a.device for a in arguments if isinstance(a, torch.Tensor) and a.device.type == "neuron"), "neuron")
+        return next(
+            (a.device for a in arguments if isinstance(a, torch.Tensor) and a.device.type == "neuron"), "neuron"
+        )
 
     def _load(self) -> Any:
         specs = [(shape, strides, _DTYPES[dtype]) for shape, strides, dtype in self.lowered.specs]

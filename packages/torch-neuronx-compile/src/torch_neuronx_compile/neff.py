@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from libneuron_runtime import neff
-
 from torch_neuronx_compile.artifacts import Artifacts
 from torch_neuronx_compile.cache import fingerprint
 from torch_neuronx_compile.passes.module import Module

@@ -10,8 +10,8 @@ import struct
 from typing import Any
 
 import torch
-from torch_neuronx._op_compiler import LaunchScalar, OpRequest, OpTraits, TensorSpec
 
+from torch_neuronx._op_compiler import LaunchScalar, OpRequest, OpTraits, TensorSpec
 from torch_neuronx_compile.cache import fingerprint, guards, store
 
 

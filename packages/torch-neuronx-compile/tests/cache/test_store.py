@@ -29,7 +29,9 @@ for n in range(first, first + count):
 
 
 def writer(path: Path, first: int, count: int) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(first), str(count)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), str(first), str(count)], stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_an_entry_is_found_again_by_another_store(tmp_path: Path):
@@ -78,7 +80,9 @@ def test_a_killed_writer_loses_nothing_that_it_had_stored(tmp_path: Path, seen: 
             assert store.program(program) is not None
 
 
-@pytest.mark.parametrize("damage", [b"this is no database, but long enough to look like a file" * 100, b"SQLite format 3\0" + b"\xff" * 8000])
+@pytest.mark.parametrize(
+    "damage", [b"this is no database, but long enough to look like a file" * 100, b"SQLite format 3\0" + b"\xff" * 8000]
+)
 def test_a_damaged_file_is_set_aside_and_begun_anew(tmp_path: Path, damage: bytes):
     path = tmp_path / "a.sqlite3"
     path.write_bytes(damage)

@@ -45,7 +45,10 @@ def test_dynamo_lists_the_backend():
 def test_a_second_process_compiles_nothing(tmp_path: Path):
     first = process(PROGRAM, tmp_path / "cache")
     second = process(PROGRAM, tmp_path / "cache")
-    assert [g["cached"] for g in first["graphs"]] == [False, False] and [g["cached"] for g in second["graphs"]] == [True, True]
+    assert [g["cached"] for g in first["graphs"]] == [False, False] and [g["cached"] for g in second["graphs"]] == [
+        True,
+        True,
+    ]
     assert (first["loss"], first["grad"]) == (second["loss"], second["grad"])
     assert first["passes"] and not second["passes"], "what the disk serves does not import the passes"
 
@@ -59,7 +62,9 @@ def test_a_disabled_cache_compiles_again(tmp_path: Path):
 
 def test_metrics_count_graphs():
     metrics.reset_dynamo_metrics()
-    torch.compile(lambda x: (x * 2).tanh(), backend="neuron", options={"model_name": "tiny"})(torch.ones(3, device="neuron"))
+    torch.compile(lambda x: (x * 2).tanh(), backend="neuron", options={"model_name": "tiny"})(
+        torch.ones(3, device="neuron")
+    )
     (entry,) = metrics.get_dynamo_metrics()
     assert entry["model"] == "tiny" and entry["nodes"] == 2 and entry["neff_bytes"] > 1024 and not entry["cached"]
     assert torch.neuron.get_dynamo_metrics() == [entry]
@@ -92,7 +97,9 @@ def test_set_model_name_takes_text():
 
 
 def test_an_unknown_option_is_an_error():
-    with pytest.raises(Exception, match="got options speed; it knows model_name, fallback_execution, allow_excess_precision"):
+    with pytest.raises(
+        Exception, match="got options speed; it knows model_name, fallback_execution, allow_excess_precision"
+    ):
         torch.compile(lambda x: x + 1, backend="neuron", options={"speed": 11})(torch.ones(3, device="neuron"))
 
 

@@ -12,7 +12,9 @@ from torch.utils._pytree import tree_leaves
 F = torch.nn.functional
 
 
-def both(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+def both(
+    function: Callable[..., Any], *arguments: Any, **options: Any
+) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
     """Results and arguments afterwards, compiled on the device and eager on the CPU."""
     host = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
     device = [a.to("neuron") if isinstance(a, torch.Tensor) else a for a in arguments]
@@ -64,7 +66,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "linear": lambda x, y: F.gelu(F.linear(x, y)),
     "matmul of views": lambda x, y: x.t() @ y[:, 2:5],
     "reductions": lambda x, y: (x.sum(), x.mean(0), y.amax(1, keepdim=True), x.argmax(1), (x > 0).any()),
-    "factories": lambda x, y: x + torch.arange(8, device=x.device) + torch.zeros(8, device=x.device) + torch.ones_like(y),
+    "factories": lambda x, y: (
+        x + torch.arange(8, device=x.device) + torch.zeros(8, device=x.device) + torch.ones_like(y)
+    ),
     "a constant of the code": lambda x, y: x + torch.tensor([1.0, 2, 3, 4, 5, 6, 7, 8], device=x.device) + y,
     "an expanded result": lambda x, y: x.sum(0).expand(3, 8),
     "the same result twice": lambda x, y: (lambda z: (z, z))(x + y),

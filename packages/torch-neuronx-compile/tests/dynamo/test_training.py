@@ -55,7 +55,9 @@ def test_gradients_of_a_compiled_module():
     torch.compile(device, backend="neuron", fullgraph=True)(inputs[1]).square().sum().backward()
     torch.testing.assert_close(inputs[1].grad.cpu(), inputs[0].grad, rtol=1e-4, atol=1e-4)
     for (name, p), q in zip(host.named_parameters(), device.parameters(), strict=True):
-        torch.testing.assert_close(q.grad.cpu(), p.grad, rtol=1e-4, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            q.grad.cpu(), p.grad, rtol=1e-4, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+        )
     assert device.calls.item() == 1
 
 
@@ -94,4 +96,6 @@ def test_reduced_precision_forward_and_backward(dtype: torch.dtype):
     host(x).float().square().sum().backward()
     torch.compile(device, backend="neuron", fullgraph=True)(x.to("neuron")).float().square().sum().backward()
     for p, q in zip(host.parameters(), device.parameters(), strict=True):
-        torch.testing.assert_close(q.grad.cpu().float(), p.grad.float(), rtol=5e-2, atol=5e-2 * p.grad.float().abs().max().item())
+        torch.testing.assert_close(
+            q.grad.cpu().float(), p.grad.float(), rtol=5e-2, atol=5e-2 * p.grad.float().abs().max().item()
+        )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch_neuronx._op_compiler import LaunchScalar, OpRequest, TensorSpec
 
+from torch_neuronx._op_compiler import LaunchScalar, OpRequest, TensorSpec
 from torch_neuronx_compile.lowering import functional
 from torch_neuronx_compile.lowering.registry import schema
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from libneuron_runtime import GuardError, Model
 
+from libneuron_runtime import GuardError, Model
 from torch_neuronx_compile.dim import ShapeEnv
 from torch_neuronx_compile.eager import module_of
 from torch_neuronx_compile.neff import compile_to_neff

@@ -49,11 +49,14 @@ def run(case: Case) -> list[str]:
     return [
         f"{case.id} result {number}: {text}"
         for number, (result, reference) in enumerate(zip(got, expected, strict=True))
-        if (case.compare is None or number in case.compare) and (text := compare(case, number, result, reference, args, kwargs))
+        if (case.compare is None or number in case.compare)
+        and (text := compare(case, number, result, reference, args, kwargs))
     ]
 
 
-def compare(case: Case, number: int, result: torch.Tensor, reference: torch.Tensor, args: tuple, kwargs: dict) -> str | None:
+def compare(
+    case: Case, number: int, result: torch.Tensor, reference: torch.Tensor, args: tuple, kwargs: dict
+) -> str | None:
     """float64 is computed as float32: its results are what torch gives for the rounded arguments, or the rounded result."""
     if reference.dtype != torch.float64:
         return difference(result, reference, case.tolerance)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from libneuron_runtime import neff
 from torch_neuronx._op_compiler import LaunchScalar, OpTraits, TensorSpec
-
 from torch_neuronx_compile import eager, op_compiler
 from torch_neuronx_compile.op_compiler import OpCompiler, is_contiguous, signature
 
@@ -129,7 +129,9 @@ def test_a_launch_scalars_value_is_no_part_of_the_signature():
 ])  # fmt: skip
 def test_contiguity_is_torchs(shape: tuple, strides: tuple, answer: bool):
     spec = TensorSpec(torch.float32, shape, strides, 0, None, False, None)
-    assert is_contiguous(spec) == answer == torch.empty(100)[:0].new_empty(1000).as_strided(shape, strides).is_contiguous()
+    assert (
+        is_contiguous(spec) == answer == torch.empty(100)[:0].new_empty(1000).as_strided(shape, strides).is_contiguous()
+    )
 
 
 PROCESS = """
@@ -150,7 +152,9 @@ PROCESS = """
 
 def test_what_the_disk_serves_needs_no_compiler(store: Path):
     def process() -> dict:
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROCESS)], capture_output=True, text=True, env=dict(os.environ))
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(PROCESS)], capture_output=True, text=True, env=dict(os.environ)
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from libneuron_runtime import Model, neff
 
+from libneuron_runtime import Model, neff
 from torch_neuronx_compile.lowering import HLO_DTYPE, TORCH_DTYPE
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.passes.pipeline import Compiled, compile_module
@@ -61,10 +61,16 @@ def execute(program: bytes, inputs: Sequence, shapes: Sequence[tuple[Sequence[in
 def from_memory(data, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """A contiguous tensor from the bytes of a buffer."""
     count = torch.empty(tuple(shape), dtype=dtype, device="meta").nbytes
-    return torch.from_numpy(data)[:count].view(dtype).reshape(tuple(shape)) if count else torch.zeros(tuple(shape), dtype=dtype)
+    return (
+        torch.from_numpy(data)[:count].view(dtype).reshape(tuple(shape))
+        if count
+        else torch.zeros(tuple(shape), dtype=dtype)
+    )
 
 
-def run(parameters: Sequence[Parameter], results: Sequence[Value], inputs: Sequence[torch.Tensor], **options) -> list[torch.Tensor]:
+def run(
+    parameters: Sequence[Parameter], results: Sequence[Value], inputs: Sequence[torch.Tensor], **options
+) -> list[torch.Tensor]:
     """Results of a module for contiguous inputs."""
     shapes = [(value.shape, TORCH_DTYPE[value.dtype]) for value in results]
     return execute(compiled(parameters, results, **options).program, inputs, shapes)

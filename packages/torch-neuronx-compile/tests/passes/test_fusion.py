@@ -32,7 +32,9 @@ def layer_norm(x: Value, weight: Value, bias: Value) -> Value:
     centred = hlo.subtract(x, hlo.multiply(rows(x, last, "add"), scale))
     variance = hlo.multiply(rows(hlo.multiply(centred, centred), last, "add"), scale)
     normal = hlo.multiply(centred, hlo.rsqrt(hlo.add(variance, number(1e-5, x))))
-    return hlo.add(hlo.multiply(normal, hlo.broadcast_in_dim(weight, x.shape, last)), hlo.broadcast_in_dim(bias, x.shape, last))
+    return hlo.add(
+        hlo.multiply(normal, hlo.broadcast_in_dim(weight, x.shape, last)), hlo.broadcast_in_dim(bias, x.shape, last)
+    )
 
 
 def gelu(x: Value) -> Value:
@@ -64,7 +66,9 @@ def test_what_is_the_same_along_a_row_is_stored_at_every_element():
     assert opcodes(compiled([x], results)) == ["TILE"]
     data = torch.arange(35.0).view(5, 7)
     got = run([x], results, [data])
-    assert torch.equal(got[0], (data.sum(1, keepdim=True) * 2).expand(5, 7)) and torch.equal(got[1], data - data.sum(1, keepdim=True))
+    assert torch.equal(got[0], (data.sum(1, keepdim=True) * 2).expand(5, 7)) and torch.equal(
+        got[1], data - data.sum(1, keepdim=True)
+    )
 
 
 @pytest.mark.parametrize("dims", [[0], [1], [0, 1]])

@@ -50,7 +50,9 @@ def test_a_view_of_a_computed_value_needs_no_further_pass(name: str):
     assert opcodes(compiled([x], [result])) == ["TILE"]
     data = torch.rand(4, 6, 10)
     (got,) = run([x], [result], [data])
-    assert torch.equal(got, -reference(data.double().sqrt().float()))  # torch's own float32 sqrt is off by a unit at times
+    assert torch.equal(
+        got, -reference(data.double().sqrt().float())
+    )  # torch's own float32 sqrt is off by a unit at times
 
 
 def test_what_strides_cannot_say_is_copied_once():

@@ -37,7 +37,9 @@ def overlaps(instructions: list[Instruction], where: dict[Buffer, tuple[int, int
     ]  # fmt: skip
 
 
-graphs = st.lists(st.tuples(st.integers(0, 5000), st.lists(st.integers(0, 1 << 16), max_size=3)), min_size=1, max_size=40)
+graphs = st.lists(
+    st.tuples(st.integers(0, 5000), st.lists(st.integers(0, 1 << 16), max_size=3)), min_size=1, max_size=40
+)
 
 
 @given(graphs)

@@ -7,7 +7,7 @@
 namespace torch_neuronx::dispatch {
 
 namespace detail {
-constinit thread_local std::atomic<uint64_t>* counters = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::atomic<uint64_t>* counters = nullptr;
 }  // namespace detail
 
 namespace {

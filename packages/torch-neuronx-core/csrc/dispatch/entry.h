@@ -65,6 +65,7 @@ struct Entry : std::enable_shared_from_this<Entry> {
   std::vector<uint64_t> key;
   std::string reason;                            // why not natively; empty when it is
   std::shared_ptr<const Executable> executable;  // null when every output is empty: there is nothing to compute
+  std::vector<TensorSpec> resized;               // not empty: give the `out` arguments these sizes and look again
   std::vector<TensorSpec> created;
   std::vector<Output> outputs;
   std::vector<Result> results;

@@ -1,8 +1,8 @@
 #include "dispatch/infer.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/resize.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -32,19 +32,6 @@ void run_meta_kernel(const Operator& op, c10::Stack& stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
   op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
-}
-
-// Give an `out` argument the sizes and strides of its meta tensor. The meta kernel has warned where torch does.
-bool resize_out(c10::TensorImpl* out, const at::Tensor& meta) {
-  if (out->sizes().equals(meta.sizes())) {
-    return false;
-  }
-  at::Tensor tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(out));
-  tensor.resize_(meta.sizes());
-  if (!tensor.strides().equals(meta.strides())) {
-    out->set_sizes_and_strides(meta.sizes(), meta.strides());
-  }
-  return true;
 }
 
 class Inference {
@@ -80,8 +67,8 @@ class Inference {
       }
       return refuse("its arguments were refused");
     }
-    settle_outs();
-    if (inferred_.resized) {
+    find_resized();
+    if (!inferred_.entry->resized.empty()) {
       return std::move(inferred_);
     }
     for (size_t i = 0; i < stack.size() && inferred_.reason.empty(); ++i) {
@@ -101,12 +88,18 @@ class Inference {
     return std::move(inferred_);
   }
 
-  void settle_outs() {
+  void find_resized() {
+    bool any = false;
     size_t out = 0;
     for (const MetaArgument& meta : metas_) {
       if (contains(op_.outs, meta.argument)) {
-        inferred_.resized = resize_out(call_.outs[out++].tensor, meta.tensor) || inferred_.resized;
+        any = any || !meta.tensor.sizes().equals(call_.outs[out].tensor->sizes());
+        inferred_.entry->resized.push_back(spec_of(meta.tensor.unsafeGetTensorImpl()));
+        ++out;
       }
+    }
+    if (!any) {
+      inferred_.entry->resized.clear();
     }
   }
 
@@ -171,6 +164,9 @@ class Inference {
       }
       const TensorSpec spec = spec_of(buffers[i].tensor);
       if (!is_writable(spec.sizes, spec.strides)) {
+        if (!fallback_enabled()) {
+          at::assert_no_internal_overlap(buffers[i].tensor);
+        }
         inferred_.reason = "it writes a tensor some of whose elements share memory";
       }
       inferred_.entry->outputs.push_back({is_out ? Output::Place::kOut : Output::Place::kInput, i});

@@ -11,9 +11,8 @@
 namespace torch_neuronx::dispatch {
 
 struct Inferred {
-  std::shared_ptr<Entry> entry;   // created, outputs and results are filled in
+  std::shared_ptr<Entry> entry;   // created, outputs and results are filled in; or resized alone
   std::vector<TensorSpec> specs;  // by output
-  bool resized = false;           // an `out` argument got its size; the call has another key now
   std::string reason;             // why the call cannot run natively; empty when it can
 };
 

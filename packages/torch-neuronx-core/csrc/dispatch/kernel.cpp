@@ -1,7 +1,9 @@
 #include "dispatch/kernel.h"
 
 #include <ATen/MemoryOverlap.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/resize.h>
 #include <c10/util/TypeSafeSignMath.h>
 
 #include <algorithm>
@@ -15,9 +17,9 @@
 #include "dispatch/counters.h"
 #include "dispatch/fallback.h"
 #include "dispatch/infer.h"
+#include "dispatch/memory.h"
 #include "dispatch/programs.h"
 #include "dispatch/python.h"
-#include "runtime/allocator.h"
 #include "runtime/generator.h"
 #include "runtime/stream.h"
 
@@ -33,26 +35,6 @@ at::Tensor tensor_of(c10::TensorImpl* impl) { return at::Tensor(TensorPointer::r
 
 // ---- Running an entry
 // -----------------------------------------------------------------------------------------------------------
-
-// Address of a tensor's first element. Writing through it ends a copy-on-write share.
-void* address_of(const c10::TensorImpl* tensor, bool write) {
-  const c10::Storage& storage = tensor->unsafe_storage();
-  auto* base = static_cast<char*>(write ? storage.mutable_data() : const_cast<void*>(storage.data()));
-  return base + static_cast<size_t>(tensor->storage_offset()) * tensor->itemsize();
-}
-
-at::Tensor create(const TensorSpec& spec, c10::DeviceIndex device) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), spec.nbytes,
-                                                       allocate(spec.nbytes, device), allocator(), /*resizable=*/true);
-  at::Tensor tensor = at::detail::make_tensor_base<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(spec.dtype));
-  if (spec.contiguous) {
-    tensor.unsafeGetTensorImpl()->set_sizes_contiguous(spec.sizes);
-  } else {
-    tensor.unsafeGetTensorImpl()->set_sizes_and_strides(spec.sizes, spec.strides);
-  }
-  return tensor;
-}
 
 template <typename Number>
 bool fits(c10::ScalarType dtype, Number number) {
@@ -213,34 +195,6 @@ bool launch(const Operator& op, const Entry& entry, Call& call, c10::Stack* stac
 // ---- Making an entry
 // ------------------------------------------------------------------------------------------------------------
 
-// Code of a dtype in a program, or 0 when programs do not know it.
-uint32_t program_dtype(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::ScalarType::Byte:
-      return 0x3;
-    case c10::ScalarType::Char:
-      return 0x2;
-    case c10::ScalarType::Short:
-      return 0x4;
-    case c10::ScalarType::BFloat16:
-      return 0x6;
-    case c10::ScalarType::Half:
-      return 0x7;
-    case c10::ScalarType::Int:
-      return 0x8;
-    case c10::ScalarType::Float:
-      return 0xA;
-    case c10::ScalarType::Long:
-      return 0xC;
-    case c10::ScalarType::Bool:
-      return 0x20;
-    case c10::ScalarType::Double:
-      return 0x21;
-    default:
-      return 0;
-  }
-}
-
 nrtx_io_t io_of(const Executable& executable, size_t position) {
   nrtx_io_t io{};
   check(nrtx_executable_io(executable.get(), static_cast<uint32_t>(position), &io),
@@ -320,18 +274,21 @@ c10::ScalarType scalar_dtype(const Call& call, const Inferred& inferred) {
              : result;
 }
 
-// The entry for a call that has none yet; null when an `out` argument was resized, or, with a reason, when the call
-// cannot run natively and that must not be remembered.
+// The entry for a call that has none yet; null, with a reason, when the call cannot run natively and that must not be
+// remembered.
 const Entry* make_entry(const Operator& op, c10::ArrayRef<c10::IValue> arguments, const Call& call, uint64_t hash,
                         std::string& reason) {
   misses.fetch_add(1, std::memory_order_relaxed);
   Inferred inferred = infer(op, arguments, call);
-  if (inferred.resized || !inferred.reason.empty()) {
+  if (!inferred.reason.empty()) {
     reason = inferred.reason;
     return nullptr;
   }
   Entry& entry = *inferred.entry;
   entry.key = call.key.words();
+  if (!entry.resized.empty()) {
+    return insert_entry(inferred.entry, hash);
+  }
   bool nothing_to_do = true;
   for (const TensorSpec& spec : inferred.specs) {
     nothing_to_do = nothing_to_do && spec.nbytes == 0;
@@ -409,6 +366,21 @@ bool copy_overlapping(const Operator& op, const Call& call, c10::IValue* argumen
   return true;
 }
 
+// Give the `out` arguments the sizes of their results, with torch's warning unless the meta kernel has just given it.
+void resize_outs(const Entry& entry, const Call& call, bool warn) {
+  for (size_t i = 0; i < call.outs.size(); ++i) {
+    const TensorSpec& spec = entry.resized[i];
+    const at::Tensor out = tensor_of(call.outs[i].tensor);
+    if (out.sizes().equals(spec.sizes) || (warn && !at::native::resize_output_check(out, spec.sizes))) {
+      continue;
+    }
+    out.resize_(spec.sizes);
+    if (!spec.contiguous) {
+      call.outs[i].tensor->set_sizes_and_strides(spec.sizes, spec.strides);
+    }
+  }
+}
+
 void move_indices(const Operator& op, c10::DeviceIndex device, c10::IValue* arguments) {
   for (size_t i = 0; i < op.arguments; ++i) {
     if (contains(op.host_allowed, i)) {
@@ -466,15 +438,17 @@ bool run_natively(Operator& op, c10::Stack* stack, std::string& reason) {
     if (call.kind == Call::Kind::kLaunch) [[likely]] {
       const uint64_t hash = call.key.hash();
       const Entry* entry = find_entry(call.key, hash);
-      if (entry == nullptr) [[unlikely]] {
+      const bool known = entry != nullptr;
+      if (!known) [[unlikely]] {
         entry = make_entry(op, arguments, call, hash, reason);
-        if (entry == nullptr && reason.empty()) {
-          continue;  // an out argument was resized
-        }
       }
       if (entry == nullptr || !entry->reason.empty()) [[unlikely]] {
         reason = entry == nullptr ? reason : entry->reason;
         return false;
+      }
+      if (!entry->resized.empty()) [[unlikely]] {
+        resize_outs(*entry, call, known);
+        continue;
       }
       return launch(op, *entry, call, stack, reason);
     }

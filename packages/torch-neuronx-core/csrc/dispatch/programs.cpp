@@ -45,6 +45,33 @@ std::shared_ptr<const Executable> Model::bind(c10::ArrayRef<int64_t> slots) cons
   return std::make_shared<const Executable>(executable);
 }
 
+uint32_t program_dtype(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::ScalarType::Byte:
+      return 0x3;
+    case c10::ScalarType::Char:
+      return 0x2;
+    case c10::ScalarType::Short:
+      return 0x4;
+    case c10::ScalarType::BFloat16:
+      return 0x6;
+    case c10::ScalarType::Half:
+      return 0x7;
+    case c10::ScalarType::Int:
+      return 0x8;
+    case c10::ScalarType::Float:
+      return 0xA;
+    case c10::ScalarType::Long:
+      return 0xC;
+    case c10::ScalarType::Bool:
+      return 0x20;
+    case c10::ScalarType::Double:
+      return 0x21;
+    default:
+      return 0;
+  }
+}
+
 namespace {
 
 // Programs of one class: more than one when they carry guards. The oldest goes when there are too many.
@@ -189,15 +216,7 @@ Bound unsupported() { return {nullptr, "its lowering does not support these argu
 
 Bound compile_and_bind(const std::vector<uint64_t>& key, Class& owner, const Request& request) {
   const auto start = std::chrono::steady_clock::now();
-  std::optional<std::string> neff;
-  try {
-    neff = compile(request);
-  } catch (const CompilerError& error) {
-    if (!fallback_enabled() || fallback_for_unimplemented_only()) {
-      std::rethrow_exception(error.cause);
-    }
-    return {nullptr, std::string("its compilation failed: ") + error.what()};
-  }
+  const std::optional<std::string> neff = compile(request);
   if (!neff) {
     std::lock_guard<std::mutex> lock(owner.mutex);
     owner.unsupported = true;
@@ -216,9 +235,7 @@ Bound compile_and_bind(const std::vector<uint64_t>& key, Class& owner, const Req
   return {std::move(executable), {}};
 }
 
-}  // namespace
-
-Bound bind_program(const std::vector<uint64_t>& key, const Request& request) {
+Bound find_or_compile(const std::vector<uint64_t>& key, const Request& request) {
   const std::shared_ptr<Class> owner = classes().find(key);
   while (true) {
     std::vector<std::shared_ptr<const Model>> models;
@@ -250,6 +267,25 @@ Bound bind_program(const std::vector<uint64_t>& key, const Request& request) {
     }
     const Compiling done{*owner};
     return compile_and_bind(key, *owner, request);
+  }
+}
+
+}  // namespace
+
+Bound bind_program(const std::vector<uint64_t>& key, const Request& request) {
+  const bool stand_in = fallback_enabled() && !fallback_for_unimplemented_only();
+  try {
+    return find_or_compile(key, request);
+  } catch (const CompilerError& error) {
+    if (!stand_in) {
+      std::rethrow_exception(error.cause);
+    }
+    return {nullptr, std::string("its compilation failed: ") + error.what()};
+  } catch (const c10::Error& error) {  // of the runtime, about the program
+    if (!stand_in) {
+      throw;
+    }
+    return {nullptr, std::string("its program failed: ") + error.what_without_backtrace()};
   }
 }
 

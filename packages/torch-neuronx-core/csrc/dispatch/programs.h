@@ -14,6 +14,9 @@
 
 namespace torch_neuronx::dispatch {
 
+// Code of a dtype in a program's signature; 0 when programs do not know it.
+uint32_t program_dtype(c10::ScalarType dtype);
+
 // A loaded NEFF.
 class Model {
  public:

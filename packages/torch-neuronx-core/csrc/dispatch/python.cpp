@@ -5,6 +5,7 @@
 #include "dispatch/arguments.h"
 #include "dispatch/bindings.h"
 #include "dispatch/cache.h"
+#include "dispatch/graph.h"
 #include "dispatch/infer.h"
 #include "dispatch/kernel.h"
 #include "dispatch/programs.h"
@@ -219,6 +220,7 @@ WithoutGil::~WithoutGil() {
 }
 
 void bind_dispatch(py::module_& module) {
+  bind_graph(module);
   module.def("operator_counts", &operator_counts);
   module.def("clear_operator_counts", &clear_counters);
   module.def("_get_compilation_cache_stats", &cache_stats,

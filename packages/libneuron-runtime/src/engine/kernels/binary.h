@@ -1,4 +1,5 @@
-// Stages with two operands on 32-bit kinds, from a struct Op with `apply(V, V)`. The result may be a vector of the other kind.
+// Stages with two operands on 32-bit kinds, from a struct Op with `apply(V, V)`. The result may be a vector of the
+// other kind.
 #pragma once
 
 #include "engine/kernels/stage.h"

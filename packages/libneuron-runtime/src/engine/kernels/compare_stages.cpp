@@ -5,18 +5,32 @@ namespace neuron::engine::NEURON_ISA {
 namespace {
 
 template <class V>
-struct Eq { static INLINE vi apply(V a, V b) { return (vi)(a == b) & 1; } };
+struct Eq {
+  static INLINE vi apply(V a, V b) { return (vi)(a == b) & 1; }
+};
 template <class V>
-struct Ne { static INLINE vi apply(V a, V b) { return (vi)(a != b) & 1; } };
+struct Ne {
+  static INLINE vi apply(V a, V b) { return (vi)(a != b) & 1; }
+};
 template <class V>
-struct Lt { static INLINE vi apply(V a, V b) { return (vi)(a < b) & 1; } };
+struct Lt {
+  static INLINE vi apply(V a, V b) { return (vi)(a < b) & 1; }
+};
 template <class V>
-struct Le { static INLINE vi apply(V a, V b) { return (vi)(a <= b) & 1; } };
+struct Le {
+  static INLINE vi apply(V a, V b) { return (vi)(a <= b) & 1; }
+};
 template <class V>
-struct Gt { static INLINE vi apply(V a, V b) { return (vi)(a > b) & 1; } };
+struct Gt {
+  static INLINE vi apply(V a, V b) { return (vi)(a > b) & 1; }
+};
 template <class V>
-struct Ge { static INLINE vi apply(V a, V b) { return (vi)(a >= b) & 1; } };
-struct IsFinite { static INLINE vi apply(vf a) { return (((vi)a & 0x7f800000) != 0x7f800000) & 1; } };
+struct Ge {
+  static INLINE vi apply(V a, V b) { return (vi)(a >= b) & 1; }
+};
+struct IsFinite {
+  static INLINE vi apply(vf a) { return (((vi)a & 0x7f800000) != 0x7f800000) & 1; }
+};
 
 template <class V>
 void add_comparisons(Isa& t, Kind kind) {

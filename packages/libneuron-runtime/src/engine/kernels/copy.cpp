@@ -14,7 +14,7 @@ struct Square {
   static constexpr int kSide = kWidth;
   typedef std::conditional_t<Bytes == 1, uint8_t, std::conditional_t<Bytes == 2, uint16_t, uint32_t>> Small;
   typedef Small Packed __attribute__((vector_size(kWidth * Bytes)));
-  static INLINE vf get(const char* p) { return (vf)__builtin_convertvector(load<Packed>(p), vu); }
+  static INLINE vf get(const char* p) { return (vf) __builtin_convertvector(load<Packed>(p), vu); }
   static INLINE void put(char* p, vf x) { store(p, __builtin_convertvector((vu)x, Packed)); }
 };
 template <>
@@ -50,8 +50,8 @@ void copy_transposed(T* d, int64_t to_row, const T* s, int64_t from_column, int6
 }
 
 template <class T>
-void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t from_row, int64_t from_column, int64_t rows,
-          int64_t columns) {
+void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t from_row, int64_t from_column,
+          int64_t rows, int64_t columns) {
   T* d = reinterpret_cast<T*>(to);
   const T* s = reinterpret_cast<const T*>(from);
   if (to_column == 1 && from_column == 1) {
@@ -60,7 +60,8 @@ void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t
       return;
     }
     if (columns * sizeof(T) >= 64) {
-      for (int64_t r = 0; r < rows; ++r) __builtin_memcpy(d + r * to_row, s + r * from_row, static_cast<size_t>(columns) * sizeof(T));
+      for (int64_t r = 0; r < rows; ++r)
+        __builtin_memcpy(d + r * to_row, s + r * from_row, static_cast<size_t>(columns) * sizeof(T));
       return;
     }
     for (int64_t r = 0; r < rows; ++r) {

@@ -5,12 +5,24 @@
 namespace neuron::engine::NEURON_ISA {
 namespace {
 
-struct Add { static INLINE vf apply(vf a, vf b) { return a + b; } };
-struct Sub { static INLINE vf apply(vf a, vf b) { return a - b; } };
-struct Mul { static INLINE vf apply(vf a, vf b) { return a * b; } };
-struct Div { static INLINE vf apply(vf a, vf b) { return a / b; } };
-struct Max { static INLINE vf apply(vf a, vf b) { return maximum(a, b); } };
-struct Min { static INLINE vf apply(vf a, vf b) { return minimum(a, b); } };
+struct Add {
+  static INLINE vf apply(vf a, vf b) { return a + b; }
+};
+struct Sub {
+  static INLINE vf apply(vf a, vf b) { return a - b; }
+};
+struct Mul {
+  static INLINE vf apply(vf a, vf b) { return a * b; }
+};
+struct Div {
+  static INLINE vf apply(vf a, vf b) { return a / b; }
+};
+struct Max {
+  static INLINE vf apply(vf a, vf b) { return maximum(a, b); }
+};
+struct Min {
+  static INLINE vf apply(vf a, vf b) { return minimum(a, b); }
+};
 struct Rem {  // exact, so that any libm gives the same
   static INLINE vf apply(vf a, vf b) {
     vf r;
@@ -19,19 +31,39 @@ struct Rem {  // exact, so that any libm gives the same
   }
 };
 
-struct Neg { static INLINE vf apply(vf a) { return -a; } };
-struct Abs { static INLINE vf apply(vf a) { return abs(a); } };
+struct Neg {
+  static INLINE vf apply(vf a) { return -a; }
+};
+struct Abs {
+  static INLINE vf apply(vf a) { return abs(a); }
+};
 struct Sign {
   static INLINE vf apply(vf a) { return select((a != a) | (a == 0.0f), a, copysign(splat(1.0f), a)); }
 };
-struct Floor { static INLINE vf apply(vf a) { return floor(a); } };
-struct Ceil { static INLINE vf apply(vf a) { return ceil(a); } };
-struct Round { static INLINE vf apply(vf a) { return round(a); } };
-struct Trunc { static INLINE vf apply(vf a) { return trunc(a); } };
-struct Sqrt { static INLINE vf apply(vf a) { return sqrt(a); } };
-struct Rsqrt { static INLINE vf apply(vf a) { return 1.0f / sqrt(a); } };
-struct RoundBf16 { static INLINE vf apply(vf a) { return (vf)((vi)round_bf16(a) << 16); } };
-struct RoundFp16 { static INLINE vf apply(vf a) { return round_fp16(a); } };
+struct Floor {
+  static INLINE vf apply(vf a) { return floor(a); }
+};
+struct Ceil {
+  static INLINE vf apply(vf a) { return ceil(a); }
+};
+struct Round {
+  static INLINE vf apply(vf a) { return round(a); }
+};
+struct Trunc {
+  static INLINE vf apply(vf a) { return trunc(a); }
+};
+struct Sqrt {
+  static INLINE vf apply(vf a) { return sqrt(a); }
+};
+struct Rsqrt {
+  static INLINE vf apply(vf a) { return 1.0f / sqrt(a); }
+};
+struct RoundBf16 {
+  static INLINE vf apply(vf a) { return (vf)((vi)round_bf16(a) << 16); }
+};
+struct RoundFp16 {
+  static INLINE vf apply(vf a) { return round_fp16(a); }
+};
 
 }  // namespace
 

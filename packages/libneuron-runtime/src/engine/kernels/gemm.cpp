@@ -31,7 +31,8 @@ struct Wide {
 };
 
 template <class K, int Rows, int MR>
-void tile_rows(int64_t k, const typename K::T* a, const typename K::T* b, int64_t b_stride, typename K::T* c, int64_t c_stride, bool accumulate) {
+void tile_rows(int64_t k, const typename K::T* a, const typename K::T* b, int64_t b_stride, typename K::T* c,
+               int64_t c_stride, bool accumulate) {
   using V = typename K::V;
   constexpr int kElements = static_cast<int>(sizeof(V) / sizeof(typename K::T));
   V acc[Rows][kColumnVectors];
@@ -62,8 +63,8 @@ void tile_rows(int64_t k, const typename K::T* a, const typename K::T* b, int64_
 }
 
 template <class K, int MR, int Rows = MR>
-INLINE void choose_rows(int rows, int64_t k, const typename K::T* a, const typename K::T* b, int64_t b_stride, typename K::T* c, int64_t c_stride,
-                        bool accumulate) {
+INLINE void choose_rows(int rows, int64_t k, const typename K::T* a, const typename K::T* b, int64_t b_stride,
+                        typename K::T* c, int64_t c_stride, bool accumulate) {
   if constexpr (Rows > 0) {
     if (rows == Rows) return tile_rows<K, Rows, MR>(k, a, b, b_stride, c, c_stride, accumulate);
     choose_rows<K, MR, Rows - 1>(rows, k, a, b, b_stride, c, c_stride, accumulate);
@@ -71,12 +72,14 @@ INLINE void choose_rows(int rows, int64_t k, const typename K::T* a, const typen
 }
 
 template <class K, int MR>
-void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, int64_t c_stride, int rows, int columns, bool accumulate) {
+void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, int64_t c_stride, int rows, int columns,
+          bool accumulate) {
   using T = typename K::T;
   constexpr int kColumns = kColumnVectors * static_cast<int>(sizeof(typename K::V) / sizeof(T));
   T* out = static_cast<T*>(c);
   if (columns == kColumns) {
-    choose_rows<K, MR>(rows, k, static_cast<const T*>(a), static_cast<const T*>(b), b_stride, out, c_stride, accumulate);
+    choose_rows<K, MR>(rows, k, static_cast<const T*>(a), static_cast<const T*>(b), b_stride, out, c_stride,
+                       accumulate);
     return;
   }
   alignas(64) T whole[MR * kColumns];
@@ -86,7 +89,8 @@ void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, in
       for (int j = columns; j < kColumns; ++j) whole[r * kColumns + j] = 0;
     }
   }
-  choose_rows<K, MR>(rows, k, static_cast<const T*>(a), static_cast<const T*>(b), b_stride, whole, kColumns, accumulate);
+  choose_rows<K, MR>(rows, k, static_cast<const T*>(a), static_cast<const T*>(b), b_stride, whole, kColumns,
+                     accumulate);
   for (int r = 0; r < rows; ++r) {
     for (int j = 0; j < columns; ++j) out[r * c_stride + j] = whole[r * kColumns + j];
   }
@@ -97,7 +101,8 @@ constexpr int64_t kStrip = 1024;  // columns whose sums stay in the first-level 
 
 // Its rows lie in memory: four of them at a time, along the columns.
 template <int Rows>
-void few_along_columns(int64_t k, const float* a, const float* b, int64_t k_stride, float* c, int64_t c_stride, int64_t columns, bool accumulate) {
+void few_along_columns(int64_t k, const float* a, const float* b, int64_t k_stride, float* c, int64_t c_stride,
+                       int64_t columns, bool accumulate) {
   float sums[Rows * kStrip];
   for (int64_t begin = 0; begin < columns; begin += kStrip) {
     const int64_t count = columns - begin < kStrip ? columns - begin : kStrip, whole = count / kWidth * kWidth;
@@ -138,7 +143,8 @@ void few_along_columns(int64_t k, const float* a, const float* b, int64_t k_stri
 
 // Its columns lie in memory: squares are transposed in registers.
 template <int Rows>
-void few_along_k(int64_t k, const float* a, const float* b, int64_t n_stride, float* c, int64_t c_stride, int64_t columns, bool accumulate) {
+void few_along_k(int64_t k, const float* a, const float* b, int64_t n_stride, float* c, int64_t c_stride,
+                 int64_t columns, bool accumulate) {
   for (int64_t begin = 0; begin < columns; begin += kWidth) {
     const int64_t count = columns - begin < kWidth ? columns - begin : kWidth;
     const float* p = b + begin * n_stride;
@@ -171,24 +177,28 @@ void few_along_k(int64_t k, const float* a, const float* b, int64_t n_stride, fl
 }
 
 template <int Rows>
-INLINE void few(int64_t k, const float* a, const float* b, int64_t n_stride, int64_t k_stride, float* c, int64_t c_stride, int64_t columns,
-                bool accumulate) {
+INLINE void few(int64_t k, const float* a, const float* b, int64_t n_stride, int64_t k_stride, float* c,
+                int64_t c_stride, int64_t columns, bool accumulate) {
   if (n_stride == 1) {
     few_along_columns<Rows>(k, a, b, k_stride, c, c_stride, columns, accumulate);
   } else {
     few_along_k<Rows>(k, a, b, n_stride, c, c_stride, columns, accumulate);
   }
 }
-void few_rows(int64_t k, const void* left, const char* right, int64_t n_stride, int64_t k_stride, void* out, int64_t c_stride, int rows, int64_t columns,
-              bool accumulate) {
+void few_rows(int64_t k, const void* left, const char* right, int64_t n_stride, int64_t k_stride, void* out,
+              int64_t c_stride, int rows, int64_t columns, bool accumulate) {
   const auto* a = static_cast<const float*>(left);
   const auto* b = reinterpret_cast<const float*>(right);
   auto* c = static_cast<float*>(out);
   switch (rows) {
-    case 1: return few<1>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
-    case 2: return few<2>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
-    case 3: return few<3>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
-    default: return few<4>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    case 1:
+      return few<1>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    case 2:
+      return few<2>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    case 3:
+      return few<3>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
+    default:
+      return few<4>(k, a, b, n_stride, k_stride, c, c_stride, columns, accumulate);
   }
 }
 
@@ -218,7 +228,8 @@ struct Fp64Source {
 };
 
 template <class S>
-void pack_float(float* out, int width, const typename S::T* from, int64_t stride, int64_t k_stride, int64_t count, int64_t k) {
+void pack_float(float* out, int width, const typename S::T* from, int64_t stride, int64_t k_stride, int64_t count,
+                int64_t k) {
   if (stride == 1 && count >= kWidth) {
     for (int64_t i = 0; i < k; ++i, from += k_stride, out += width) {
       int64_t w = 0;
@@ -230,7 +241,8 @@ void pack_float(float* out, int width, const typename S::T* from, int64_t stride
   }
   int64_t done = 0;
   if (k_stride == 1) {
-    // Squares of kWidth, a strip of kWidth vectors at a time. A store past the strip is repaired by the strips and rows that follow.
+    // Squares of kWidth, a strip of kWidth vectors at a time. A store past the strip is repaired by the strips and rows
+    // that follow.
     for (; done + kWidth <= k; done += kWidth) {
       for (int64_t w = 0; w < width; w += kWidth) {
         vf x[kWidth];
@@ -254,13 +266,18 @@ void pack_float(float* out, int width, const typename S::T* from, int64_t stride
   }
 }
 
-void pack_any_float(void* panel, int width, const char* from, Dtype dtype, int64_t stride, int64_t k_stride, int64_t count, int64_t k) {
+void pack_any_float(void* panel, int width, const char* from, Dtype dtype, int64_t stride, int64_t k_stride,
+                    int64_t count, int64_t k) {
   auto* out = static_cast<float*>(panel);
   switch (dtype) {
-    case Dtype::BF16: return pack_float<Bf16Source>(out, width, reinterpret_cast<const uint16_t*>(from), stride, k_stride, count, k);
-    case Dtype::FP16: return pack_float<Fp16Source>(out, width, reinterpret_cast<const uint16_t*>(from), stride, k_stride, count, k);
-    case Dtype::FP64: return pack_float<Fp64Source>(out, width, reinterpret_cast<const double*>(from), stride, k_stride, count, k);
-    default: return pack_float<Fp32Source>(out, width, reinterpret_cast<const float*>(from), stride, k_stride, count, k);
+    case Dtype::BF16:
+      return pack_float<Bf16Source>(out, width, reinterpret_cast<const uint16_t*>(from), stride, k_stride, count, k);
+    case Dtype::FP16:
+      return pack_float<Fp16Source>(out, width, reinterpret_cast<const uint16_t*>(from), stride, k_stride, count, k);
+    case Dtype::FP64:
+      return pack_float<Fp64Source>(out, width, reinterpret_cast<const double*>(from), stride, k_stride, count, k);
+    default:
+      return pack_float<Fp32Source>(out, width, reinterpret_cast<const float*>(from), stride, k_stride, count, k);
   }
 }
 
@@ -271,15 +288,22 @@ void pack_integers(int64_t* out, int width, const T* from, int64_t stride, int64
     for (int64_t w = count; w < width; ++w) out[w] = 0;
   }
 }
-void pack_any_integer(void* panel, int width, const char* from, Dtype dtype, int64_t stride, int64_t k_stride, int64_t count, int64_t k) {
+void pack_any_integer(void* panel, int width, const char* from, Dtype dtype, int64_t stride, int64_t k_stride,
+                      int64_t count, int64_t k) {
   auto* out = static_cast<int64_t*>(panel);
   switch (dtype) {
-    case Dtype::UINT8: return pack_integers(out, width, reinterpret_cast<const uint8_t*>(from), stride, k_stride, count, k);
-    case Dtype::BOOL: return pack_integers(out, width, reinterpret_cast<const uint8_t*>(from), stride, k_stride, count, k);
-    case Dtype::INT8: return pack_integers(out, width, reinterpret_cast<const int8_t*>(from), stride, k_stride, count, k);
-    case Dtype::INT16: return pack_integers(out, width, reinterpret_cast<const int16_t*>(from), stride, k_stride, count, k);
-    case Dtype::INT32: return pack_integers(out, width, reinterpret_cast<const int32_t*>(from), stride, k_stride, count, k);
-    default: return pack_integers(out, width, reinterpret_cast<const int64_t*>(from), stride, k_stride, count, k);
+    case Dtype::UINT8:
+      return pack_integers(out, width, reinterpret_cast<const uint8_t*>(from), stride, k_stride, count, k);
+    case Dtype::BOOL:
+      return pack_integers(out, width, reinterpret_cast<const uint8_t*>(from), stride, k_stride, count, k);
+    case Dtype::INT8:
+      return pack_integers(out, width, reinterpret_cast<const int8_t*>(from), stride, k_stride, count, k);
+    case Dtype::INT16:
+      return pack_integers(out, width, reinterpret_cast<const int16_t*>(from), stride, k_stride, count, k);
+    case Dtype::INT32:
+      return pack_integers(out, width, reinterpret_cast<const int32_t*>(from), stride, k_stride, count, k);
+    default:
+      return pack_integers(out, width, reinterpret_cast<const int64_t*>(from), stride, k_stride, count, k);
   }
 }
 

@@ -1,6 +1,6 @@
-// Matrix multiplication of bf16 by the processor's dot product of pairs. It adds the two products of a pair with roundings of its own and
-// takes denormals as zero, so that results differ in the last places from those of an instruction set without it; on one processor it is
-// used for every shape and layout.
+// Matrix multiplication of bf16 by the processor's dot product of pairs. It adds the two products of a pair with
+// roundings of its own and takes denormals as zero, so that results differ in the last places from those of an
+// instruction set without it; on one processor it is used for every shape and layout.
 #include "engine/kernels/half.h"
 #include "engine/kernels/stage.h"
 #include "engine/kernels/transpose.h"
@@ -14,7 +14,8 @@ namespace {
 constexpr int kRows = 12, kColumns = 32;
 
 template <int Rows>
-BF16_TARGET void tile_rows(int64_t pairs, const uint32_t* a, const uint32_t* b, int64_t b_stride, float* c, int64_t c_stride, bool accumulate) {
+BF16_TARGET void tile_rows(int64_t pairs, const uint32_t* a, const uint32_t* b, int64_t b_stride, float* c,
+                           int64_t c_stride, bool accumulate) {
   __m512 acc[Rows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_ps();
@@ -37,14 +38,16 @@ BF16_TARGET void tile_rows(int64_t pairs, const uint32_t* a, const uint32_t* b, 
 }
 
 template <int Rows = kRows>
-INLINE void choose_rows(int rows, int64_t pairs, const uint32_t* a, const uint32_t* b, int64_t b_stride, float* c, int64_t c_stride, bool accumulate) {
+INLINE void choose_rows(int rows, int64_t pairs, const uint32_t* a, const uint32_t* b, int64_t b_stride, float* c,
+                        int64_t c_stride, bool accumulate) {
   if constexpr (Rows > 0) {
     if (rows == Rows) return tile_rows<Rows>(pairs, a, b, b_stride, c, c_stride, accumulate);
     choose_rows<Rows - 1>(rows, pairs, a, b, b_stride, c, c_stride, accumulate);
   }
 }
 
-void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, int64_t c_stride, int rows, int columns, bool accumulate) {
+void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, int64_t c_stride, int rows, int columns,
+          bool accumulate) {
   const auto* left = static_cast<const uint32_t*>(a);
   const auto* right = static_cast<const uint32_t*>(b);
   float* out = static_cast<float*>(c);
@@ -66,7 +69,8 @@ void tile(int64_t k, const void* a, const void* b, int64_t b_stride, void* c, in
 }
 
 // Panel of pairs: out[pair][w] holds elements 2 pair (low half) and 2 pair + 1 of vector w.
-void pack(void* panel, int width, const char* source, Dtype, int64_t stride, int64_t k_stride, int64_t count, int64_t k) {
+void pack(void* panel, int width, const char* source, Dtype, int64_t stride, int64_t k_stride, int64_t count,
+          int64_t k) {
   auto* out = static_cast<uint32_t*>(panel);
   const auto* from = reinterpret_cast<const uint16_t*>(source);
   const int64_t pairs = k / 2;
@@ -88,7 +92,8 @@ void pack(void* panel, int width, const char* source, Dtype, int64_t stride, int
     for (; done < pairs; ++done) {
       const uint16_t *low = from + 2 * done * k_stride, *high = low + k_stride;
       for (int64_t w = 0; w < width; w += kWidth) {
-        const vu x = __builtin_convertvector(load<v16>(low + w), vu), y = __builtin_convertvector(load<v16>(high + w), vu);
+        const vu x = __builtin_convertvector(load<v16>(low + w), vu),
+                 y = __builtin_convertvector(load<v16>(high + w), vu);
         store(out + done * width + w, x | (y << 16));
       }
     }

@@ -18,14 +18,54 @@ struct Unsigned<vl> {
   static constexpr int kBits = 64;
 };
 
-struct Add { template <class V> static INLINE V apply(V a, V b) { return a + b; } };
-struct Sub { template <class V> static INLINE V apply(V a, V b) { return a - b; } };
-struct Mul { template <class V> static INLINE V apply(V a, V b) { return a * b; } };
-struct Max { template <class V> static INLINE V apply(V a, V b) { return a > b ? a : b; } };
-struct Min { template <class V> static INLINE V apply(V a, V b) { return a < b ? a : b; } };
-struct And { template <class V> static INLINE V apply(V a, V b) { return a & b; } };
-struct Or { template <class V> static INLINE V apply(V a, V b) { return a | b; } };
-struct Xor { template <class V> static INLINE V apply(V a, V b) { return a ^ b; } };
+struct Add {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a + b;
+  }
+};
+struct Sub {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a - b;
+  }
+};
+struct Mul {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a * b;
+  }
+};
+struct Max {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a > b ? a : b;
+  }
+};
+struct Min {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a < b ? a : b;
+  }
+};
+struct And {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class V>
+  static INLINE V apply(V a, V b) {
+    return a ^ b;
+  }
+};
 
 // A shift count outside the width is not masked, as the machine would do, but shifts everything out.
 template <class V>

@@ -5,13 +5,27 @@
 namespace neuron::engine::NEURON_ISA {
 namespace {
 
-struct Not { static INLINE vi apply(vi a) { return ~a; } };
-struct Neg { static INLINE vi apply(vi a) { return -a; } };
-struct Abs { static INLINE vi apply(vi a) { return a < 0 ? -a : a; } };
-struct Sign { static INLINE vi apply(vi a) { return (a > 0) ? splat(1) : (a < 0); } };
-struct WrapInt8 { static INLINE vi apply(vi a) { return (a << 24) >> 24; } };
-struct WrapUint8 { static INLINE vi apply(vi a) { return a & 0xff; } };
-struct WrapInt16 { static INLINE vi apply(vi a) { return (a << 16) >> 16; } };
+struct Not {
+  static INLINE vi apply(vi a) { return ~a; }
+};
+struct Neg {
+  static INLINE vi apply(vi a) { return -a; }
+};
+struct Abs {
+  static INLINE vi apply(vi a) { return a < 0 ? -a : a; }
+};
+struct Sign {
+  static INLINE vi apply(vi a) { return (a > 0) ? splat(1) : (a < 0); }
+};
+struct WrapInt8 {
+  static INLINE vi apply(vi a) { return (a << 24) >> 24; }
+};
+struct WrapUint8 {
+  static INLINE vi apply(vi a) { return a & 0xff; }
+};
+struct WrapInt16 {
+  static INLINE vi apply(vi a) { return (a << 16) >> 16; }
+};
 
 // Remembers a zero among the divisors of real elements, then computes.
 template <class Op, Form F>

@@ -6,8 +6,10 @@
 namespace neuron::engine::NEURON_ISA {
 namespace {
 
-#define UNARY(Name, function) \
-  struct Name { static INLINE vf apply(vf x) { return vmath::function(x); } }
+#define UNARY(Name, function)                                   \
+  struct Name {                                                 \
+    static INLINE vf apply(vf x) { return vmath::function(x); } \
+  }
 UNARY(Exp, exp);
 UNARY(Expm1, expm1);
 UNARY(Log, log);
@@ -18,9 +20,11 @@ UNARY(Erf, erf);
 #undef UNARY
 
 // Long functions are called, once a vector: four inlined copies would be larger than what they save.
-#define UNARY(Name, function)                                                         \
-  __attribute__((noinline)) vf call_##function(vf x) { return vmath::function(x); }   \
-  struct Name { static INLINE vf apply(vf x) { return call_##function(x); } }
+#define UNARY(Name, function)                                                       \
+  __attribute__((noinline)) vf call_##function(vf x) { return vmath::function(x); } \
+  struct Name {                                                                     \
+    static INLINE vf apply(vf x) { return call_##function(x); }                     \
+  }
 UNARY(Sin, sin);
 UNARY(Cos, cos);
 UNARY(Tan, tan);
@@ -40,8 +44,12 @@ UNARY(Atanh, atanh);
 
 __attribute__((noinline)) vf call_pow(vf x, vf y) { return vmath::pow(x, y); }
 __attribute__((noinline)) vf call_atan2(vf y, vf x) { return vmath::atan2(y, x); }
-struct Pow { static INLINE vf apply(vf a, vf b) { return call_pow(a, b); } };
-struct Atan2 { static INLINE vf apply(vf a, vf b) { return call_atan2(a, b); } };
+struct Pow {
+  static INLINE vf apply(vf a, vf b) { return call_pow(a, b); }
+};
+struct Atan2 {
+  static INLINE vf apply(vf a, vf b) { return call_atan2(a, b); }
+};
 
 }  // namespace
 

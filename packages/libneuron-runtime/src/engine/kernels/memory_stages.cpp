@@ -12,12 +12,12 @@ typedef int16_t v16s __attribute__((vector_size(kWidth * 2)));
 // One struct a storage type: `get` reads a vector of kWidth elements, `put` writes one.
 struct Uint8 {
   static constexpr int kBytes = 1;
-  static INLINE vf get(const char* p) { return (vf)__builtin_convertvector(load<v8>(p), vi); }
+  static INLINE vf get(const char* p) { return (vf) __builtin_convertvector(load<v8>(p), vi); }
   static INLINE void put(char* p, vf a) { store(p, __builtin_convertvector((vi)a, v8)); }
 };
 struct Int8 {
   static constexpr int kBytes = 1;
-  static INLINE vf get(const char* p) { return (vf)__builtin_convertvector(load<v8s>(p), vi); }
+  static INLINE vf get(const char* p) { return (vf) __builtin_convertvector(load<v8s>(p), vi); }
   static INLINE void put(char* p, vf a) { store(p, __builtin_convertvector((vi)a, v8)); }
 };
 struct Bool {
@@ -27,7 +27,7 @@ struct Bool {
 };
 struct Int16 {
   static constexpr int kBytes = 2;
-  static INLINE vf get(const char* p) { return (vf)__builtin_convertvector(load<v16s>(p), vi); }
+  static INLINE vf get(const char* p) { return (vf) __builtin_convertvector(load<v16s>(p), vi); }
   static INLINE void put(char* p, vf a) { store(p, __builtin_convertvector((vi)a, v16s)); }
 };
 struct Bf16 {

@@ -15,7 +15,8 @@ void philox(uint64_t key, uint64_t counter, int64_t stride, int64_t n, uint32_t*
       uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
       for (int round = 0; round < 10; ++round) {
         const uint64_t p = uint64_t{0xD2511F53} * a, q = uint64_t{0xCD9E8D57} * c;
-        const uint32_t next_a = static_cast<uint32_t>(q >> 32) ^ b ^ k0, next_c = static_cast<uint32_t>(p >> 32) ^ d ^ k1;
+        const uint32_t next_a = static_cast<uint32_t>(q >> 32) ^ b ^ k0,
+                       next_c = static_cast<uint32_t>(p >> 32) ^ d ^ k1;
         b = static_cast<uint32_t>(q);
         d = static_cast<uint32_t>(p);
         a = next_a;

@@ -1,4 +1,5 @@
-// Reductions. The order of every sum is part of the format (schema, tile_mode): sixteen accumulators along a row, joined pairwise.
+// Reductions. The order of every sum is part of the format (schema, tile_mode): sixteen accumulators along a row,
+// joined pairwise.
 #include "engine/kernels/integer.h"
 #include "engine/kernels/stage.h"
 
@@ -8,19 +9,31 @@ namespace {
 template <class V>
 INLINE V floor_of();
 template <>
-INLINE vf floor_of() { return splat(-__builtin_inff()); }
+INLINE vf floor_of() {
+  return splat(-__builtin_inff());
+}
 template <>
-INLINE vi floor_of() { return splat(INT32_MIN); }
+INLINE vi floor_of() {
+  return splat(INT32_MIN);
+}
 template <>
-INLINE vl floor_of() { return splat(INT64_MIN); }
+INLINE vl floor_of() {
+  return splat(INT64_MIN);
+}
 template <class V>
 INLINE V ceiling_of();
 template <>
-INLINE vf ceiling_of() { return splat(__builtin_inff()); }
+INLINE vf ceiling_of() {
+  return splat(__builtin_inff());
+}
 template <>
-INLINE vi ceiling_of() { return splat(INT32_MAX); }
+INLINE vi ceiling_of() {
+  return splat(INT32_MAX);
+}
 template <>
-INLINE vl ceiling_of() { return splat(INT64_MAX); }
+INLINE vl ceiling_of() {
+  return splat(INT64_MAX);
+}
 
 template <class V>
 struct Sum {
@@ -194,11 +207,15 @@ void rows(const char* from, int64_t rows, int64_t columns, char* values, int64_t
 // ARGMAX and ARGMIN: `indices` runs beside the accumulators (slot c).
 struct Larger {
   template <class T>
-  static INLINE auto beats(T x, T best) { return (x > best) | ((x != x) & (best == best)); }
+  static INLINE auto beats(T x, T best) {
+    return (x > best) | ((x != x) & (best == best));
+  }
 };
 struct Smaller {
   template <class T>
-  static INLINE auto beats(T x, T best) { return (x < best) | ((x != x) & (best == best)); }
+  static INLINE auto beats(T x, T best) {
+    return (x < best) | ((x != x) & (best == best));
+  }
 };
 
 template <class V, class Op>
@@ -210,7 +227,8 @@ void arg_row_stage(STAGE_ARGS) {
     char *values = c->slots[s->dst], *indices = c->slots[s->c];
     V best[kLaneVectors<V>];
     vi at[kLaneVectors<V>];
-    for (int k = 0; k < kLaneVectors<V>; ++k) best[k] = load<V>(values + k * sizeof(V)), at[k] = load<vi>(indices + k * sizeof(vi));
+    for (int k = 0; k < kLaneVectors<V>; ++k)
+      best[k] = load<V>(values + k * sizeof(V)), at[k] = load<vi>(indices + k * sizeof(vi));
     for (int k = 0; k < 4; ++k) {
       const int j = k % kLaneVectors<V>;
       vi better = Op::beats(x[k], best[j]);
@@ -218,7 +236,8 @@ void arg_row_stage(STAGE_ARGS) {
       best[j] = select(better, x[k], best[j]);
       at[j] = select(better, count_up<vi>(position + k * kWidth), at[j]);
     }
-    for (int k = 0; k < kLaneVectors<V>; ++k) store(values + k * sizeof(V), best[k]), store(indices + k * sizeof(vi), at[k]);
+    for (int k = 0; k < kLaneVectors<V>; ++k)
+      store(values + k * sizeof(V), best[k]), store(indices + k * sizeof(vi), at[k]);
   } else {
     auto* values = reinterpret_cast<int64_t*>(c->slots[s->dst]);
     auto* indices = reinterpret_cast<int32_t*>(c->slots[s->c]);
@@ -292,7 +311,8 @@ void columns(const char* from, int64_t rows, int64_t columns, char* acc, int32_t
   const int64_t bytes = columns * static_cast<int64_t>(sizeof(Element<V>));
   for (int64_t at = 0; at < bytes; at += sizeof(V)) {
     V x = load<V>(acc + at);
-    for (int64_t r = 0; r < rows; ++r) x = Op::apply(x, load<V>(from + r * bytes + at));  // lanes past the row are not used
+    for (int64_t r = 0; r < rows; ++r)
+      x = Op::apply(x, load<V>(from + r * bytes + at));  // lanes past the row are not used
     store(acc + at, x);
   }
 }

@@ -1,7 +1,8 @@
-// Vector types of the instruction set that this object is compiled for, and the few operations that GCC's vector extensions lack.
-// Only kernels/*.cpp include this. Everything lives in a namespace of its own per instruction set (NEURON_ISA, set by CMake), and
-// nothing here may instantiate a template of the standard library: the linker keeps one copy of such a function, and the copy
-// compiled for a newer processor must never be the one that an older processor runs.
+// Vector types of the instruction set that this object is compiled for, and the few operations that GCC's vector
+// extensions lack. Only kernels/*.cpp include this. Everything lives in a namespace of its own per instruction set
+// (NEURON_ISA, set by CMake), and nothing here may instantiate a template of the standard library: the linker keeps one
+// copy of such a function, and the copy compiled for a newer processor must never be the one that an older processor
+// runs.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +88,8 @@ INLINE vf fma(vf a, vf b, vf c) {
 #elif defined(__aarch64__)
   return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
-  // In double the product is exact. The sum is rounded to odd, which makes its second rounding, to float, the only one that counts.
+  // In double the product is exact. The sum is rounded to odd, which makes its second rounding, to float, the only one
+  // that counts.
   vhf r[2];
   for (int h = 0; h < 2; ++h) {
     const auto half = [h](vf v) {
@@ -283,9 +285,7 @@ INLINE vhf high_half(vf a) {
 struct vd2 {
   vd low, high;
 };
-INLINE vd2 widen(vf a) {
-  return {__builtin_convertvector(low_half(a), vd), __builtin_convertvector(high_half(a), vd)};
-}
+INLINE vd2 widen(vf a) { return {__builtin_convertvector(low_half(a), vd), __builtin_convertvector(high_half(a), vd)}; }
 INLINE vf narrow(vd2 a) {
   const vhf low = __builtin_convertvector(a.low, vhf), high = __builtin_convertvector(a.high, vhf);
   vf r;

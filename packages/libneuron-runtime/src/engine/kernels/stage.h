@@ -1,5 +1,6 @@
-// How a stage is written. A stage does its work on one group of elements and calls the next one as its last act, so that compilers
-// turn the call into a jump and the accumulator stays in registers (kernels are always compiled with -O2 or more for that reason).
+// How a stage is written. A stage does its work on one group of elements and calls the next one as its last act, so
+// that compilers turn the call into a jump and the accumulator stays in registers (kernels are always compiled with -O2
+// or more for that reason).
 #pragma once
 
 #include "engine/isa.h"
@@ -8,8 +9,9 @@
 namespace neuron::engine::NEURON_ISA {
 
 // a0-a3: the accumulator, elements i to i + kGroup - 1. 32-bit integers travel bit for bit in the same vectors.
-#define STAGE_ARGS [[maybe_unused]] Context *c, [[maybe_unused]] const Step *s, [[maybe_unused]] size_t i, \
-                   [[maybe_unused]] vf a0, [[maybe_unused]] vf a1, [[maybe_unused]] vf a2, [[maybe_unused]] vf a3
+#define STAGE_ARGS                                                                                                \
+  [[maybe_unused]] Context *c, [[maybe_unused]] const Step *s, [[maybe_unused]] size_t i, [[maybe_unused]] vf a0, \
+      [[maybe_unused]] vf a1, [[maybe_unused]] vf a2, [[maybe_unused]] vf a3
 using StageFunction = void (*)(Context*, const Step*, size_t, vf, vf, vf, vf);
 #if defined(__clang__)
 #define TAIL_CALL [[clang::musttail]]

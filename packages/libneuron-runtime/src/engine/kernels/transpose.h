@@ -8,8 +8,8 @@ namespace neuron::engine::NEURON_ISA {
 template <class V, class M, int N, int Size>
 INLINE void exchange(V (&x)[N]) {
   if constexpr (Size < N) {
-    // Exchanges the off-diagonal blocks of Size x Size elements in every square of 2 Size x 2 Size. Masks say where the elements of the two
-    // results come from: the first vector is 0 to N - 1, the second follows.
+    // Exchanges the off-diagonal blocks of Size x Size elements in every square of 2 Size x 2 Size. Masks say where the
+    // elements of the two results come from: the first vector is 0 to N - 1, the second follows.
     M low, high;
     for (int j = 0; j < N; ++j) {
       low[j] = j & Size ? N + j - Size : j;

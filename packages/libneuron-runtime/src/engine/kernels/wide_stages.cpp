@@ -1,5 +1,5 @@
-// I64: operands and results are vectors in memory, so that these stages leave nothing in the accumulator (comparisons and
-// conversions to a 32-bit kind excepted). Compiled with -fwrapv: overflow wraps.
+// I64: operands and results are vectors in memory, so that these stages leave nothing in the accumulator (comparisons
+// and conversions to a 32-bit kind excepted). Compiled with -fwrapv: overflow wraps.
 #include "engine/kernels/integer.h"
 #include "engine/kernels/stage.h"
 
@@ -70,17 +70,39 @@ void unary_wide(STAGE_ARGS) {
   NEXT;
 }
 
-struct Eq { static INLINE vl apply(vl a, vl b) { return a == b; } };
-struct Ne { static INLINE vl apply(vl a, vl b) { return a != b; } };
-struct Lt { static INLINE vl apply(vl a, vl b) { return a < b; } };
-struct Le { static INLINE vl apply(vl a, vl b) { return a <= b; } };
-struct Gt { static INLINE vl apply(vl a, vl b) { return a > b; } };
-struct Ge { static INLINE vl apply(vl a, vl b) { return a >= b; } };
-struct Not { static INLINE vl apply(vl a) { return ~a; } };
-struct Neg { static INLINE vl apply(vl a) { return -a; } };
-struct Abs { static INLINE vl apply(vl a) { return a < 0 ? -a : a; } };
-struct Sign { static INLINE vl apply(vl a) { return (a > 0) ? splat(int64_t{1}) : (a < 0); } };
-struct Copy { static INLINE vl apply(vl a) { return a; } };
+struct Eq {
+  static INLINE vl apply(vl a, vl b) { return a == b; }
+};
+struct Ne {
+  static INLINE vl apply(vl a, vl b) { return a != b; }
+};
+struct Lt {
+  static INLINE vl apply(vl a, vl b) { return a < b; }
+};
+struct Le {
+  static INLINE vl apply(vl a, vl b) { return a <= b; }
+};
+struct Gt {
+  static INLINE vl apply(vl a, vl b) { return a > b; }
+};
+struct Ge {
+  static INLINE vl apply(vl a, vl b) { return a >= b; }
+};
+struct Not {
+  static INLINE vl apply(vl a) { return ~a; }
+};
+struct Neg {
+  static INLINE vl apply(vl a) { return -a; }
+};
+struct Abs {
+  static INLINE vl apply(vl a) { return a < 0 ? -a : a; }
+};
+struct Sign {
+  static INLINE vl apply(vl a) { return (a > 0) ? splat(int64_t{1}) : (a < 0); }
+};
+struct Copy {
+  static INLINE vl apply(vl a) { return a; }
+};
 
 // Condition: an I32 vector in memory. F as in compare_stages.cpp.
 template <int F>
@@ -152,12 +174,12 @@ void wide_to_int(STAGE_ARGS) {
   NEXT;
 }
 
-#define ADD_FORMS(stage, op, code)                                         \
-  do {                                                                     \
+#define ADD_FORMS(stage, op, code)                                                    \
+  do {                                                                                \
     Stage* row = t.micro[static_cast<int>(Micro::code)][static_cast<int>(Kind::I64)]; \
-    row[static_cast<int>(Form::VV)] = erase(stage<op, Form::VV>);          \
-    row[static_cast<int>(Form::VS)] = erase(stage<op, Form::VS>);          \
-    row[static_cast<int>(Form::SV)] = erase(stage<op, Form::SV>);          \
+    row[static_cast<int>(Form::VV)] = erase(stage<op, Form::VV>);                     \
+    row[static_cast<int>(Form::VS)] = erase(stage<op, Form::VS>);                     \
+    row[static_cast<int>(Form::SV)] = erase(stage<op, Form::SV>);                     \
   } while (0)
 #define ADD_UNARY(op, code) \
   t.micro[static_cast<int>(Micro::code)][static_cast<int>(Kind::I64)][static_cast<int>(Form::A)] = erase(unary_wide<op>)

@@ -9,7 +9,8 @@ namespace neuron::engine {
 
 class Epilogue {
  public:
-  // instruction: a MATMUL without its K dimension; windows 0 and 1 are not used. columns: most columns of a call of run().
+  // instruction: a MATMUL without its K dimension; windows 0 and 1 are not used. columns: most columns of a call of
+  // run().
   Epilogue(const BoundInstruction& instruction, const Isa& isa, int64_t columns);
 
   size_t shared_bytes() const { return layout_.shared_bytes(); }
@@ -23,9 +24,10 @@ class Epilogue {
   void open(Frame& frame, Scratch& scratch, char* shared) const;
   // Once per launch, on any frame.
   void start(const Launch& launch, Frame& frame, char* shared) const;
-  // Elements `column` to column + columns of the row at `index` (batch dimensions and M). accumulated: F32 or I64, with room for a whole group
-  // behind the last one.
-  void run(const Launch& launch, Frame& frame, const int64_t* index, int64_t column, int64_t columns, char* accumulated) const;
+  // Elements `column` to column + columns of the row at `index` (batch dimensions and M). accumulated: F32 or I64, with
+  // room for a whole group behind the last one.
+  void run(const Launch& launch, Frame& frame, const int64_t* index, int64_t column, int64_t columns,
+           char* accumulated) const;
 
  private:
   const Isa& isa_;

@@ -1,5 +1,6 @@
-// MATMUL. Every element is a sum over K in order, in blocks of Gemm::k_block: inside a block the products are added one by one to a register that
-// starts from 0, and the blocks' results are added in order. Nothing else about the shape, the strides or the threads enters.
+// MATMUL. Every element is a sum over K in order, in blocks of Gemm::k_block: inside a block the products are added one
+// by one to a register that starts from 0, and the blocks' results are added in order. Nothing else about the shape,
+// the strides or the threads enters.
 #include "engine/matmul/matmul.h"
 
 #include <algorithm>
@@ -14,9 +15,10 @@
 namespace neuron::engine {
 namespace {
 
-constexpr int64_t kTileRows = 144, kTileColumns = 256;  // of a task: with two packed blocks it fills most of 1 MiB of cache
-constexpr int64_t kOwnRows = 288;                       // up to this many rows a task packs its own operands
-constexpr int64_t kMostPacked = int64_t{256} << 20;     // bytes of packed operands that a launch may hold
+constexpr int64_t kTileRows = 144,
+                  kTileColumns = 256;  // of a task: with two packed blocks it fills most of 1 MiB of cache
+constexpr int64_t kOwnRows = 288;      // up to this many rows a task packs its own operands
+constexpr int64_t kMostPacked = int64_t{256} << 20;  // bytes of packed operands that a launch may hold
 constexpr double kNanosecondsPerProduct = 0.01;
 
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
@@ -30,8 +32,15 @@ const Gemm& choose_gemm(const BoundInstruction& i, const Isa& isa) {
 class MatmulKernel final : public Kernel {
  public:
   explicit MatmulKernel(const BoundInstruction& original)
-      : isa_(isa()), gemm_(choose_gemm(original, isa_)), shape_(original, gemm_.nr), left_(shape_.instruction.windows[0]),
-        right_(shape_.instruction.windows[1]), m_(shape_.m()), n_(shape_.n()), k_(shape_.k()), size_(gemm_.bytes == 8 ? 8 : 4),
+      : isa_(isa()),
+        gemm_(choose_gemm(original, isa_)),
+        shape_(original, gemm_.nr),
+        left_(shape_.instruction.windows[0]),
+        right_(shape_.instruction.windows[1]),
+        m_(shape_.m()),
+        n_(shape_.n()),
+        k_(shape_.k()),
+        size_(gemm_.bytes == 8 ? 8 : 4),
         debug_(original.debug) {
     for (int d = 0; d < shape_.batch; ++d) batches_ *= shape_.instruction.extents[d];
     k_blocks_ = (k_ + gemm_.k_block - 1) / gemm_.k_block;
@@ -55,7 +64,8 @@ class MatmulKernel final : public Kernel {
       check_fault(frame.context, debug_);
     }
     const int64_t tiles = row_tiles_ * column_tiles_;
-    const double cost = static_cast<double>(tile_rows_ * tile_columns_ * std::max<int64_t>(k_, 1)) * kNanosecondsPerProduct + 200;
+    const double cost =
+        static_cast<double>(tile_rows_ * tile_columns_ * std::max<int64_t>(k_, 1)) * kNanosecondsPerProduct + 200;
     const auto grain = static_cast<int64_t>(std::max(1.0, kTaskNanoseconds / cost));
     const auto tasks = [&](int64_t first, int64_t count, const Packed& packed) {
       parallel_for(count, grain, [&](int64_t begin, int64_t end) {
@@ -98,7 +108,8 @@ class MatmulKernel final : public Kernel {
   }
 
   void choose_tasks() {
-    const int64_t packed = (round_up(m_, gemm_.mr) + round_up(n_, gemm_.nr)) * round_up(k_, gemm_.k_multiple) * gemm_.bytes;
+    const int64_t packed =
+        (round_up(m_, gemm_.mr) + round_up(n_, gemm_.nr)) * round_up(k_, gemm_.k_multiple) * gemm_.bytes;
     own_ = m_ <= kOwnRows || n_ <= gemm_.nr || packed > kMostPacked;
     const int64_t most_rows = own_ ? kOwnRows : kTileRows / gemm_.mr * gemm_.mr;
     row_tiles_ = std::max<int64_t>((m_ + most_rows - 1) / most_rows, 1);
@@ -107,7 +118,8 @@ class MatmulKernel final : public Kernel {
     int64_t columns = std::min(round_up(std::max<int64_t>(n_, 1), gemm_.nr), own_ ? 2 * kTileColumns : kTileColumns);
     const double work = static_cast<double>(batches_ * m_ * n_) * static_cast<double>(k_) * kNanosecondsPerProduct;
     const int64_t wanted = std::min<int64_t>(4 * threads(), static_cast<int64_t>(work / kTaskNanoseconds));
-    while (columns > gemm_.nr && batches_ * row_tiles_ * ((n_ + columns - 1) / columns) < wanted) columns = round_up(columns / 2, gemm_.nr);
+    while (columns > gemm_.nr && batches_ * row_tiles_ * ((n_ + columns - 1) / columns) < wanted)
+      columns = round_up(columns / 2, gemm_.nr);
     tile_columns_ = columns;
     column_tiles_ = std::max<int64_t>((n_ + columns - 1) / columns, 1);
   }
@@ -124,23 +136,28 @@ class MatmulKernel final : public Kernel {
     for (int d = 0; d < shape_.batch; ++d) offset += index[d] * w.strides[d];
     return offset;
   }
-  const char* address(const Launch& launch, const Window& w, const int64_t* index, int64_t vector, int dimension, int64_t k) const {
+  const char* address(const Launch& launch, const Window& w, const int64_t* index, int64_t vector, int dimension,
+                      int64_t k) const {
     const int64_t offset = batch_offset(w, index) + vector * w.strides[dimension] + k * w.strides[shape_.k_dimension()];
     return static_cast<const char*>(launch.buffers[w.buffer]) + offset * bytes_of(w.dtype);
   }
   int64_t block_length(int64_t block) const { return std::min(gemm_.k_block, k_ - block * gemm_.k_block); }
-  int64_t panel_bytes(int64_t block, int width) const { return round_up(block_length(block), gemm_.k_multiple) * width * gemm_.bytes; }
+  int64_t panel_bytes(int64_t block, int width) const {
+    return round_up(block_length(block), gemm_.k_multiple) * width * gemm_.bytes;
+  }
   // Where block and panel lie among all panels of an operand.
   int64_t panel_offset(int64_t block, int64_t panel, int64_t vectors, int width) const {
     return block * gemm_.k_block * round_up(vectors, width) * gemm_.bytes + panel * panel_bytes(block, width);
   }
   void pack_left(const Launch& launch, const int64_t* index, int64_t block, int64_t row, char* panel) const {
-    gemm_.pack(panel, gemm_.mr, address(launch, left_, index, row, shape_.m_dimension(), block * gemm_.k_block), left_.dtype,
-               left_.strides[shape_.m_dimension()], left_.strides[shape_.k_dimension()], std::min<int64_t>(gemm_.mr, m_ - row), block_length(block));
+    gemm_.pack(panel, gemm_.mr, address(launch, left_, index, row, shape_.m_dimension(), block * gemm_.k_block),
+               left_.dtype, left_.strides[shape_.m_dimension()], left_.strides[shape_.k_dimension()],
+               std::min<int64_t>(gemm_.mr, m_ - row), block_length(block));
   }
   void pack_right(const Launch& launch, const int64_t* index, int64_t block, int64_t column, char* panel) const {
-    gemm_.pack(panel, gemm_.nr, address(launch, right_, index, column, shape_.n_dimension(), block * gemm_.k_block), right_.dtype,
-               right_.strides[shape_.n_dimension()], right_.strides[shape_.k_dimension()], std::min<int64_t>(gemm_.nr, n_ - column), block_length(block));
+    gemm_.pack(panel, gemm_.nr, address(launch, right_, index, column, shape_.n_dimension(), block * gemm_.k_block),
+               right_.dtype, right_.strides[shape_.n_dimension()], right_.strides[shape_.k_dimension()],
+               std::min<int64_t>(gemm_.nr, n_ - column), block_length(block));
   }
 
   void pack_all(const Launch& launch, int64_t b, const Packed& packed) const {
@@ -148,16 +165,19 @@ class MatmulKernel final : public Kernel {
     batch_index(b, index);
     const int64_t rows = (m_ + gemm_.mr - 1) / gemm_.mr, columns = (n_ + gemm_.nr - 1) / gemm_.nr;
     const double cost = 0.15 * static_cast<double>(gemm_.nr * std::min(k_, gemm_.k_block));
-    parallel_for(k_blocks_ * (rows + columns), static_cast<int64_t>(std::max(1.0, kTaskNanoseconds / cost)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t block = i / (rows + columns), panel = i % (rows + columns);
-        if (panel < rows) {
-          pack_left(launch, index, block, panel * gemm_.mr, packed.left + panel_offset(block, panel, m_, gemm_.mr));
-        } else {
-          pack_right(launch, index, block, (panel - rows) * gemm_.nr, packed.right + panel_offset(block, panel - rows, n_, gemm_.nr));
-        }
-      }
-    });
+    parallel_for(k_blocks_ * (rows + columns), static_cast<int64_t>(std::max(1.0, kTaskNanoseconds / cost)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t block = i / (rows + columns), panel = i % (rows + columns);
+                     if (panel < rows) {
+                       pack_left(launch, index, block, panel * gemm_.mr,
+                                 packed.left + panel_offset(block, panel, m_, gemm_.mr));
+                     } else {
+                       pack_right(launch, index, block, (panel - rows) * gemm_.nr,
+                                  packed.right + panel_offset(block, panel - rows, n_, gemm_.nr));
+                     }
+                   }
+                 });
   }
 
   void run_task(const Launch& launch, Epilogue::Frame& frame, const Packed& packed, int64_t task) const {
@@ -194,13 +214,15 @@ class MatmulKernel final : public Kernel {
     }
   }
 
-  void multiply_packed(const Packed& packed, int64_t row, int64_t rows, int64_t column, int64_t columns, char* c, int64_t c_stride) const {
+  void multiply_packed(const Packed& packed, int64_t row, int64_t rows, int64_t column, int64_t columns, char* c,
+                       int64_t c_stride) const {
     for (int64_t block = 0; block < k_blocks_; ++block) {
       for (int64_t i = 0; i < rows; i += gemm_.mr) {
         const char* a = packed.left + panel_offset(block, (row + i) / gemm_.mr, m_, gemm_.mr);
         for (int64_t j = 0; j < columns; j += gemm_.nr) {
           const char* b = packed.right + panel_offset(block, (column + j) / gemm_.nr, n_, gemm_.nr);
-          gemm_.tile(block_length(block), a, b, gemm_.nr, c + (i * c_stride + j) * size_, c_stride, static_cast<int>(std::min<int64_t>(gemm_.mr, rows - i)),
+          gemm_.tile(block_length(block), a, b, gemm_.nr, c + (i * c_stride + j) * size_, c_stride,
+                     static_cast<int>(std::min<int64_t>(gemm_.mr, rows - i)),
                      static_cast<int>(std::min<int64_t>(gemm_.nr, columns - j)), block > 0);
         }
       }
@@ -208,21 +230,24 @@ class MatmulKernel final : public Kernel {
   }
 
   // Packs what it needs: all rows of a block, and the columns panel by panel.
-  void multiply_own(const Launch& launch, Scratch& local, const int64_t* index, int64_t row, int64_t rows, int64_t column, int64_t columns, char* c,
-                    int64_t c_stride) const {
+  void multiply_own(const Launch& launch, Scratch& local, const int64_t* index, int64_t row, int64_t rows,
+                    int64_t column, int64_t columns, char* c, int64_t c_stride) const {
     const int64_t longest = round_up(std::min(gemm_.k_block, k_), gemm_.k_multiple);
     char* left = local.take(static_cast<size_t>(round_up(rows, gemm_.mr) * longest * gemm_.bytes + 64));
     char* right = local.take(static_cast<size_t>(gemm_.nr * longest * gemm_.bytes + 64));
     const int64_t n_stride = right_.strides[shape_.n_dimension()], k_stride = right_.strides[shape_.k_dimension()];
     // A right operand that lies like a panel is used as it is when it is used few times.
     const bool in_place = gemm_.bytes == 4 && right_.dtype == Dtype::FP32 && n_stride == 1 && rows <= 2 * gemm_.mr;
-    const bool few = gemm_.few_rows && rows <= kFewRows && right_.dtype == Dtype::FP32 && (n_stride == 1 || k_stride == 1);
+    const bool few =
+        gemm_.few_rows && rows <= kFewRows && right_.dtype == Dtype::FP32 && (n_stride == 1 || k_stride == 1);
     for (int64_t block = 0; block < k_blocks_; ++block) {
       const int64_t length = block_length(block), bytes = panel_bytes(block, gemm_.mr);
-      for (int64_t i = 0; i < rows; i += gemm_.mr) pack_left(launch, index, block, row + i, left + i / gemm_.mr * bytes);
+      for (int64_t i = 0; i < rows; i += gemm_.mr)
+        pack_left(launch, index, block, row + i, left + i / gemm_.mr * bytes);
       if (few) {
-        gemm_.few_rows(length, left, address(launch, right_, index, column, shape_.n_dimension(), block * gemm_.k_block), n_stride, k_stride, c, c_stride,
-                       static_cast<int>(rows), columns, block > 0);
+        gemm_.few_rows(length, left,
+                       address(launch, right_, index, column, shape_.n_dimension(), block * gemm_.k_block), n_stride,
+                       k_stride, c, c_stride, static_cast<int>(rows), columns, block > 0);
         continue;
       }
       for (int64_t j = 0; j < columns; j += gemm_.nr) {
@@ -258,6 +283,8 @@ class MatmulKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_matmul(const BoundInstruction& instruction) { return std::make_unique<MatmulKernel>(instruction); }
+std::unique_ptr<Kernel> prepare_matmul(const BoundInstruction& instruction) {
+  return std::make_unique<MatmulKernel>(instruction);
+}
 
 }  // namespace neuron::engine

@@ -4,7 +4,8 @@
 
 namespace neuron::engine {
 
-MatmulShape::MatmulShape(const BoundInstruction& original, int columns) : instruction(original), batch(static_cast<int>(original.params[0])) {
+MatmulShape::MatmulShape(const BoundInstruction& original, int columns)
+    : instruction(original), batch(static_cast<int>(original.params[0])) {
   bool ordered = false;  // the micro-program tells M from N
   const Window* result = nullptr;
   for (const MicroOp& op : instruction.micro) {

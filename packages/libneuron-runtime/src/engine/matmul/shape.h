@@ -20,8 +20,8 @@ struct MatmulShape {
   int64_t k() const { return instruction.extents[batch + 2]; }
 
  private:
-  void exchange();          // left and right operand, M and N
-  void join_batch();        // last batch dimensions with M, where all windows allow
+  void exchange();    // left and right operand, M and N
+  void join_batch();  // last batch dimensions with M, where all windows allow
   void remove(int dimension);
 };
 

@@ -16,7 +16,10 @@ constexpr int64_t kTaskBytes = 128 << 10;  // worth a thread of its own: about 1
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const BoundInstruction& i)
-      : from_(i.windows[0]), to_(i.windows[1]), bytes_(bytes_of(to_.dtype)), region_(i, isa(), 0, i.rank, from_, to_),
+      : from_(i.windows[0]),
+        to_(i.windows[1]),
+        bytes_(bytes_of(to_.dtype)),
+        region_(i, isa(), 0, i.rank, from_, to_),
         stream_(region_.elements() * bytes_ >= kStreamBytes) {}
 
   void run(const Launch& launch) const override {

@@ -15,10 +15,11 @@ class Indices {
 
   // One index vector and what belongs to it.
   struct Entry {
-    int64_t start;         // offset in the indexed operand, elements
-    int64_t first;         // component 0
-    int64_t position[2];   // offsets of the operand and of the other window (output or updates) along the batch dimensions
-    bool skip;             // out of range and to be left out (SCATTER, CLAMP)
+    int64_t start;  // offset in the indexed operand, elements
+    int64_t first;  // component 0
+    int64_t
+        position[2];  // offsets of the operand and of the other window (output or updates) along the batch dimensions
+    bool skip;        // out of range and to be left out (SCATTER, CLAMP)
   };
   // Calls body(entry) for the index vectors begin to end, in row-major order. Throws NRT_EXEC_OOB (CHECK).
   template <class Body>
@@ -63,9 +64,12 @@ class Indices {
  private:
   int64_t read(const char* memory, int64_t element) const {
     switch (window_.dtype) {
-      case Dtype::INT64: return reinterpret_cast<const int64_t*>(memory)[element];
-      case Dtype::INT32: return reinterpret_cast<const int32_t*>(memory)[element];
-      default: return read_any(memory, element);
+      case Dtype::INT64:
+        return reinterpret_cast<const int64_t*>(memory)[element];
+      case Dtype::INT32:
+        return reinterpret_cast<const int32_t*>(memory)[element];
+      default:
+        return read_any(memory, element);
     }
   }
   int64_t read_any(const char* memory, int64_t element) const;

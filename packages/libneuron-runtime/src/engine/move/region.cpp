@@ -12,7 +12,8 @@ constexpr int64_t kTransposeSide = 64;
 
 }  // namespace
 
-Region::Region(const BoundInstruction& instruction, const Isa& isa, int first, int count, const Window& from, const Window& to)
+Region::Region(const BoundInstruction& instruction, const Isa& isa, int first, int count, const Window& from,
+               const Window& to)
     : isa_(&isa), bytes_(bytes_of(to.dtype)) {
   struct Dimension {
     int64_t extent, from, to;
@@ -88,8 +89,8 @@ void Region::copy(const char* from, char* to, int64_t first_block, int64_t last_
     if (stream && rank_ == 1 && from_[0] == 1 && to_[0] == 1) {
       isa_->stream(target, source, static_cast<size_t>(columns * bytes_));
     } else {
-      copy(target, row_ < 0 ? 0 : to_[row_], rank_ ? to_[rank_ - 1] : 1, source, row_ < 0 ? 0 : from_[row_], rank_ ? from_[rank_ - 1] : 1, rows,
-           columns);
+      copy(target, row_ < 0 ? 0 : to_[row_], rank_ ? to_[rank_ - 1] : 1, source, row_ < 0 ? 0 : from_[row_],
+           rank_ ? from_[rank_ - 1] : 1, rows, columns);
     }
   }
 }

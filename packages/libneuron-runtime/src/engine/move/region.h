@@ -13,7 +13,8 @@ class Region {
  public:
   Region() = default;
   // Dimensions [first, first + count) of the instruction's extents, and the two windows' strides along them.
-  Region(const BoundInstruction& instruction, const Isa& isa, int first, int count, const Window& from, const Window& to);
+  Region(const BoundInstruction& instruction, const Isa& isa, int first, int count, const Window& from,
+         const Window& to);
 
   int64_t elements() const { return elements_; }
   int64_t blocks() const { return blocks_; }

@@ -15,8 +15,13 @@ constexpr double kTaskElements = 16384;  // worth a thread of its own
 class ScanKernel final : public Kernel {
  public:
   explicit ScanKernel(const BoundInstruction& i)
-      : in_(i.windows[0]), out_(i.windows[1]), combine_(static_cast<Combine>(i.params[0])), reverse_(i.params[1] != 0), rank_(i.rank - 1),
-        extents_(i.extents), length_(i.rank ? i.extents[i.rank - 1] : 1) {
+      : in_(i.windows[0]),
+        out_(i.windows[1]),
+        combine_(static_cast<Combine>(i.params[0])),
+        reverse_(i.params[1] != 0),
+        rank_(i.rank - 1),
+        extents_(i.extents),
+        length_(i.rank ? i.extents[i.rank - 1] : 1) {
     for (int d = 0; d < rank_; ++d) {
       tile_[d] = 1;
       if (in_.strides[d] == 1 && out_.strides[d] == 1 && extents_[d] > 1) side_ = d;
@@ -34,7 +39,8 @@ class ScanKernel final : public Kernel {
   }
 
  private:
-  // Reading, combining and writing are compiled apart from each other: their product over dtypes would be 500 functions.
+  // Reading, combining and writing are compiled apart from each other: their product over dtypes would be 500
+  // functions.
   template <class R>
   using Read = void (*)(const std::byte* base, int64_t first, int64_t stride, int64_t count, R* to);
   template <class R>
@@ -43,9 +49,12 @@ class ScanKernel final : public Kernel {
   template <class F>
   static void with_kind(Dtype dtype, F&& f) {
     switch (kind_of(dtype)) {
-      case Kind::F32: return f(float{});
-      case Kind::I32: return f(int32_t{});
-      case Kind::I64: return f(int64_t{});
+      case Kind::F32:
+        return f(float{});
+      case Kind::I32:
+        return f(int32_t{});
+      case Kind::I64:
+        return f(int64_t{});
     }
   }
 
@@ -125,6 +134,8 @@ class ScanKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_scan(const BoundInstruction& instruction) { return std::make_unique<ScanKernel>(instruction); }
+std::unique_ptr<Kernel> prepare_scan(const BoundInstruction& instruction) {
+  return std::make_unique<ScanKernel>(instruction);
+}
 
 }  // namespace neuron::engine

@@ -1,5 +1,5 @@
-// SCATTER. Updates that meet at one element combine in the order of the indices, for any number of threads: work is divided by
-// destination, and only where different destinations are known to be different elements.
+// SCATTER. Updates that meet at one element combine in the order of the indices, for any number of threads: work is
+// divided by destination, and only where different destinations are known to be different elements.
 #include <algorithm>
 #include <cstdlib>
 
@@ -48,7 +48,8 @@ class ScatterKernel final : public Kernel {
   }
 
  private:
-  // Whether (index, position in the window) names each element once: strides, sorted, must each step over all smaller ones.
+  // Whether (index, position in the window) names each element once: strides, sorted, must each step over all smaller
+  // ones.
   bool is_separate() const {
     std::vector<std::pair<int64_t, int64_t>> steps;  // stride, last multiple
     for (int j = 0; j < indices_.components(); ++j) {
@@ -67,9 +68,11 @@ class ScatterKernel final : public Kernel {
   template <class E, Combine C>
   void run(const Launch& launch) const {
     auto* out = reinterpret_cast<typename E::Stored*>(launch.buffers[out_.buffer]) + out_.offset;
-    const auto* updates = reinterpret_cast<const typename E::Stored*>(launch.buffers[updates_.buffer]) + updates_.offset;
+    const auto* updates =
+        reinterpret_cast<const typename E::Stored*>(launch.buffers[updates_.buffer]) + updates_.offset;
     const double work = static_cast<double>(indices_.count()) * static_cast<double>(elements_ + 4);
-    int64_t tasks = separate_ ? std::min<int64_t>({static_cast<int64_t>(work / kTaskElements), threads(), kMostTasks}) : 1;
+    int64_t tasks =
+        separate_ ? std::min<int64_t>({static_cast<int64_t>(work / kTaskElements), threads(), kMostTasks}) : 1;
     const int64_t inner = rank_ ? window_[rank_ - 1].extent : 1;
     const bool by_window = inner >= 64 * tasks;
     const int64_t values = indices_.components() ? indices_.limit(0) + 1 : 1;
@@ -138,6 +141,8 @@ class ScatterKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_scatter(const BoundInstruction& instruction) { return std::make_unique<ScatterKernel>(instruction); }
+std::unique_ptr<Kernel> prepare_scatter(const BoundInstruction& instruction) {
+  return std::make_unique<ScatterKernel>(instruction);
+}
 
 }  // namespace neuron::engine

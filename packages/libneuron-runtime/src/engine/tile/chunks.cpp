@@ -1,6 +1,6 @@
-// TILE in ROW mode on long rows, and in COLUMN mode: the reduced elements of a unit (one row, or a block of columns) are visited in chunks,
-// phase by phase; values that a later phase needs are computed again. Chunks of a unit may run on several threads: their results are
-// combined in order.
+// TILE in ROW mode on long rows, and in COLUMN mode: the reduced elements of a unit (one row, or a block of columns)
+// are visited in chunks, phase by phase; values that a later phase needs are computed again. Chunks of a unit may run
+// on several threads: their results are combined in order.
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,10 +16,10 @@
 namespace neuron::engine {
 namespace {
 
-constexpr int64_t kDirectRun = 8192;    // elements of a row per run of a segment
-constexpr int64_t kStagedRun = 1024;    // the same through buffers
-constexpr int64_t kWideColumns = 128;   // fewer columns than this are visited several reduced elements at a time
-constexpr int64_t kColumnsBlock = 2048; // columns of a unit
+constexpr int64_t kDirectRun = 8192;     // elements of a row per run of a segment
+constexpr int64_t kStagedRun = 1024;     // the same through buffers
+constexpr int64_t kWideColumns = 128;    // fewer columns than this are visited several reduced elements at a time
+constexpr int64_t kColumnsBlock = 2048;  // columns of a unit
 
 // Result of one chunk for one reduction.
 struct Part {
@@ -30,11 +30,17 @@ struct Part {
 class ChunksKernel final : public Kernel {
  public:
   explicit ChunksKernel(const BoundInstruction& instruction)
-      : isa_(isa()), debug_(instruction.debug), column_(static_cast<TileMode>(instruction.params[0]) == TileMode::COLUMN),
+      : isa_(isa()),
+        debug_(instruction.debug),
+        column_(static_cast<TileMode>(instruction.params[0]) == TileMode::COLUMN),
         graph_(instruction, instruction.rank - static_cast<int>(instruction.params[1])),
-        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), Nest::ROW_MAJOR), layout_(isa_.group),
-        elements_(instruction, graph_, nest_, layout_, Class::ELEMENT), kept_(instruction, graph_, nest_, layout_, Class::KEPT),
-        uniforms_(graph_, instruction, layout_, isa_), length_(nest_.reduced_size()), phases_(plan(instruction)) {
+        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), Nest::ROW_MAJOR),
+        layout_(isa_.group),
+        elements_(instruction, graph_, nest_, layout_, Class::ELEMENT),
+        kept_(instruction, graph_, nest_, layout_, Class::KEPT),
+        uniforms_(graph_, instruction, layout_, isa_),
+        length_(nest_.reduced_size()),
+        phases_(plan(instruction)) {
     chunk_ = column_ ? kColumnChunk : kRowChunk;
     chunks_ = (length_ + chunk_ - 1) / chunk_;
     units_ = nest_.kept_size() > 0;
@@ -80,15 +86,19 @@ class ChunksKernel final : public Kernel {
       const int64_t extent = dimension_ < 0 ? 1 : nest_.extents[dimension_];
       columns_ = std::clamp(extent, int64_t{1}, kColumnsBlock);
       row_ = nest_.reduced > 0 ? nest_.kept + nest_.reduced - 1 : -1;
-      if (extent < kWideColumns && row_ >= 0) rows_ = std::clamp(kStagedRun / columns_, int64_t{1}, std::max<int64_t>(nest_.extents[row_], 1));
-      elements_.plan(graph_, nest_, layout_, row_, dimension_ < 0 ? Axis{} : Axis{dimension_, 1}, {rows_, columns_}, columns_ == extent);
-      kept_.plan(graph_, nest_, layout_, -1, dimension_ < 0 ? Axis{} : Axis{dimension_, 1}, {1, columns_}, columns_ == extent);
+      if (extent < kWideColumns && row_ >= 0)
+        rows_ = std::clamp(kStagedRun / columns_, int64_t{1}, std::max<int64_t>(nest_.extents[row_], 1));
+      elements_.plan(graph_, nest_, layout_, row_, dimension_ < 0 ? Axis{} : Axis{dimension_, 1}, {rows_, columns_},
+                     columns_ == extent);
+      kept_.plan(graph_, nest_, layout_, -1, dimension_ < 0 ? Axis{} : Axis{dimension_, 1}, {1, columns_},
+                 columns_ == extent);
     } else {
       const Axis axis{nest_.kept, nest_.reduced};
       run_ = std::min(kStagedRun, std::max<int64_t>(length_, 1));
       // Without buffers a run may be longer. What is direct does not depend on the length of the run.
       bool direct = true;
-      for (const Access& a : nest_.accesses) direct &= a.is_window() && (nest_.reduced == 0 || (a.strides[nest_.kept + nest_.reduced - 1] | 1) == 1);
+      for (const Access& a : nest_.accesses)
+        direct &= a.is_window() && (nest_.reduced == 0 || (a.strides[nest_.kept + nest_.reduced - 1] | 1) == 1);
       if (direct && nest_.reduced <= 1) run_ = std::min(kDirectRun, std::max<int64_t>(length_, 1));
       elements_.plan(graph_, nest_, layout_, -1, axis, {1, run_}, false);
       kept_.plan(graph_, nest_, layout_, -1, Axis{}, {1, 1}, true);
@@ -162,7 +172,8 @@ class ChunksKernel final : public Kernel {
         for (int64_t chunk = begin; chunk < end; ++chunk) {
           visit_chunk(launch, own, p, chunk, width, own_offsets.data());
           for (size_t i = 0; i < reductions.size(); ++i) {
-            const Part from = part_of(reductions[i], own.slots), to = parts[static_cast<size_t>(chunk) * reductions.size() + i];
+            const Part from = part_of(reductions[i], own.slots),
+                       to = parts[static_cast<size_t>(chunk) * reductions.size() + i];
             std::memcpy(to.values, from.values, static_cast<size_t>(width) * (reductions[i].kind == Kind::I64 ? 8 : 4));
             if (is_arg(reductions[i].op)) std::memcpy(to.indices, from.indices, static_cast<size_t>(width) * 4);
           }
@@ -182,15 +193,18 @@ class ChunksKernel final : public Kernel {
     check_fault(context, debug_);
   }
 
-  Part part_of(const Reduction& r, char** slots) const { return {slots[r.lanes], reinterpret_cast<int32_t*>(slots[r.indices])}; }
+  Part part_of(const Reduction& r, char** slots) const {
+    return {slots[r.lanes], reinterpret_cast<int32_t*>(slots[r.indices])};
+  }
 
   void add_part(const Reduction& r, char** slots, Part part, int64_t chunk, int64_t width) const {
-    combine_vectors(r.op, r.kind, is_arg(r.op) ? slots[r.totals] : slots[r.result], reinterpret_cast<int64_t*>(slots[r.result]), part.values,
-                    part.indices, chunk * chunk_, width);
+    combine_vectors(r.op, r.kind, is_arg(r.op) ? slots[r.totals] : slots[r.result],
+                    reinterpret_cast<int64_t*>(slots[r.result]), part.values, part.indices, chunk * chunk_, width);
   }
 
   // Leaves the chunk's results where part_of() finds them.
-  void visit_chunk(const Launch& launch, Context& context, int p, int64_t chunk, int64_t width, int64_t* offsets) const {
+  void visit_chunk(const Launch& launch, Context& context, int p, int64_t chunk, int64_t width,
+                   int64_t* offsets) const {
     char** slots = context.slots;
     const auto& reductions = phases_.reductions[p];
     for (const Reduction& r : reductions) {
@@ -214,14 +228,15 @@ class ChunksKernel final : public Kernel {
     for (const Reduction& r : reductions) {
       int64_t index = 0;
       uint64_t value;
-      isa_.fold[reduction_index(r.op)][static_cast<int>(r.kind)](slots[r.lanes], reinterpret_cast<int32_t*>(slots[r.indices]),
-                                                                  reinterpret_cast<char*>(&value), &index);
+      isa_.fold[reduction_index(r.op)][static_cast<int>(r.kind)](
+          slots[r.lanes], reinterpret_cast<int32_t*>(slots[r.indices]), reinterpret_cast<char*>(&value), &index);
       std::memcpy(slots[r.lanes], &value, 8);
       *reinterpret_cast<int32_t*>(slots[r.indices]) = static_cast<int32_t>(index);
     }
   }
 
-  void visit_columns(const Launch& launch, Context& context, int p, int64_t begin, int64_t end, int64_t width, int64_t* offsets) const {
+  void visit_columns(const Launch& launch, Context& context, int p, int64_t begin, int64_t end, int64_t width,
+                     int64_t* offsets) const {
     char** slots = context.slots;
     for (const Expansion& e : phases_.expansions[p]) {
       isa_.copy[e.bytes == 8 ? 3 : 2](slots[e.to], width, 1, slots[e.from], 0, 1, rows_, width);
@@ -247,8 +262,9 @@ class ChunksKernel final : public Kernel {
       phases_.element[p].run(isa_, context, shape.size(), phases_.streams);
       if (rows_ > 1) {
         for (const Reduction& x : phases_.reductions[p]) {
-          isa_.reduce_columns[reduction_index(x.op)][static_cast<int>(x.kind)](slots[x.buffer], shape.rows, width, slots[x.lanes],
-                                                                                reinterpret_cast<int32_t*>(slots[x.indices]), context.position);
+          isa_.reduce_columns[reduction_index(x.op)][static_cast<int>(x.kind)](
+              slots[x.buffer], shape.rows, width, slots[x.lanes], reinterpret_cast<int32_t*>(slots[x.indices]),
+              context.position);
         }
       }
       if (p == phases_.depth) elements_.after(isa_, slots, 0, shape);
@@ -281,6 +297,8 @@ class ChunksKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_chunks(const BoundInstruction& instruction) { return std::make_unique<ChunksKernel>(instruction); }
+std::unique_ptr<Kernel> prepare_chunks(const BoundInstruction& instruction) {
+  return std::make_unique<ChunksKernel>(instruction);
+}
 
 }  // namespace neuron::engine

@@ -31,7 +31,8 @@ Feeds::Feeds(const BoundInstruction& instruction, const Graph& graph, const Nest
   }
 }
 
-void Feeds::plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int row, Axis column, BlockShape shape, bool whole_columns) {
+void Feeds::plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int row, Axis column, BlockShape shape,
+                 bool whole_columns) {
   const auto room = [&](int bytes) { return layout.padded(shape.size()) * static_cast<size_t>(bytes); };
   column_dimensions_ = column.count;
   for (int d = 0; d < column.count; ++d) column_extents_[d] = nest.extents[column.first + d];
@@ -42,7 +43,8 @@ void Feeds::plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int 
     for (int d = 0; d < column.count; ++d) f.strides[d] = a.strides[column.first + d];
     for (int d = 0; d + 1 < column.count; ++d) f.broken |= f.strides[d] != f.strides[d + 1] * column_extents_[d + 1];
     const bool one_row = shape.rows == 1;
-    if (a.is_window() && f.column_stride == 1 && !f.broken && (one_row || (whole_columns && f.row_stride == shape.columns))) {
+    if (a.is_window() && f.column_stride == 1 && !f.broken &&
+        (one_row || (whole_columns && f.row_stride == shape.columns))) {
       f.mode = Feed::DIRECT;
       f.slot = f.window;
     } else if (a.type != Access::WRITE && a.type != Access::NUMBER && one_row && f.column_stride == 0 && !f.broken) {
@@ -112,7 +114,8 @@ void Feeds::runs(const Feed& f, int64_t start, int64_t columns, Body&& body) con
   }
 }
 
-void Feeds::stage(const Feed& f, const Isa& isa, char** slots, char* window, int64_t start, BlockShape shape, bool store) const {
+void Feeds::stage(const Feed& f, const Isa& isa, char** slots, char* window, int64_t start, BlockShape shape,
+                  bool store) const {
   const auto copy = isa.copy[std::countr_zero(static_cast<unsigned>(f.bytes))];
   runs(f, start, shape.columns, [&](int64_t position, int64_t offset, int64_t count) {
     char* inside = slots[f.slot] + position * f.bytes;
@@ -125,7 +128,8 @@ void Feeds::stage(const Feed& f, const Isa& isa, char** slots, char* window, int
   });
 }
 
-void Feeds::before(const Launch& launch, const Isa& isa, char** slots, const int64_t* offsets, int64_t start, BlockShape shape) const {
+void Feeds::before(const Launch& launch, const Isa& isa, char** slots, const int64_t* offsets, int64_t start,
+                   BlockShape shape) const {
   for (const Feed& f : feeds_) {
     const int64_t offset = offsets[f.access];
     switch (f.type) {

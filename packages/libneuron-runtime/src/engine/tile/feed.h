@@ -29,25 +29,26 @@ struct Feed {
   int access = -1;
   Access::Type type = Access::READ;
   Dtype dtype = Dtype::FP32;
-  int bytes = 4;            // of an element
+  int bytes = 4;  // of an element
   uint32_t buffer = 0;
-  int64_t base = 0;         // bytes from the buffer's start to the window's first element
+  int64_t base = 0;                           // bytes from the buffer's start to the window's first element
   int64_t row_stride = 0, column_stride = 0;  // elements
-  bool broken = false;      // the columns do not follow one stride: `strides` has one per dimension of the axis
+  bool broken = false;  // the columns do not follow one stride: `strides` has one per dimension of the axis
   std::array<int64_t, kMaxDims> strides{};
-  uint16_t window = 0;      // slot of the window (READ, WRITE)
-  uint16_t slot = 0;        // slot that the stages use
-  uint16_t words[4] = {};   // NUMBER type: slot per Philox word, 0 if not used
-  uint64_t key = 0;         // NUMBER type: position of the key among the launch's scalars
+  uint16_t window = 0;     // slot of the window (READ, WRITE)
+  uint16_t slot = 0;       // slot that the stages use
+  uint16_t words[4] = {};  // NUMBER type: slot per Philox word, 0 if not used
+  uint64_t key = 0;        // NUMBER type: position of the key among the launch's scalars
 };
 
 class Feeds {
  public:
   // For the accesses of nodes of one class. Windows get their slots here: nothing else may be in the layout yet.
   Feeds(const BoundInstruction& instruction, const Graph& graph, const Nest& nest, FrameLayout& layout, Class cls);
-  // Decides the modes for blocks of at most `shape`. row: dimension of the nest along the block's rows, or -1. whole_columns: a block has
-  // all columns of the axis.
-  void plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int row, Axis column, BlockShape shape, bool whole_columns);
+  // Decides the modes for blocks of at most `shape`. row: dimension of the nest along the block's rows, or -1.
+  // whole_columns: a block has all columns of the axis.
+  void plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int row, Axis column, BlockShape shape,
+            bool whole_columns);
   // Tells a builder where the elements of LOAD, IOTA and RANDOM nodes are.
   void announce(SegmentBuilder& builder, const Graph& graph, const Nest& nest) const;
 
@@ -58,16 +59,18 @@ class Feeds {
   void point(const Launch& launch, char** slots) const {
     for (const Feed& f : feeds_) slots[f.window] = static_cast<char*>(launch.buffers[f.buffer]) + f.base;
   }
-  // offsets: per access, element offset of the block's first row at column 0, from the window's first element. start: the block's first
-  // column.
-  void before(const Launch& launch, const Isa& isa, char** slots, const int64_t* offsets, int64_t start, BlockShape shape) const;
+  // offsets: per access, element offset of the block's first row at column 0, from the window's first element. start:
+  // the block's first column.
+  void before(const Launch& launch, const Isa& isa, char** slots, const int64_t* offsets, int64_t start,
+              BlockShape shape) const;
   void after(const Isa& isa, char** slots, int64_t start, BlockShape shape) const;
 
  private:
   // Calls body(position in the block, offset in the window, columns) for every run of columns of one row.
   template <class Body>
   void runs(const Feed& feed, int64_t start, int64_t columns, Body&& body) const;
-  void stage(const Feed& feed, const Isa& isa, char** slots, char* window, int64_t start, BlockShape shape, bool store) const;
+  void stage(const Feed& feed, const Isa& isa, char** slots, char* window, int64_t start, BlockShape shape,
+             bool store) const;
 
   std::vector<Feed> feeds_;
   std::vector<int> feed_of_;

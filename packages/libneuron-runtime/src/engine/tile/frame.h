@@ -10,14 +10,15 @@
 
 namespace neuron::engine {
 
-// Planned while an instruction is prepared. Slots of windows come first; their addresses are set for every block. The others point
-// into one of two buffers: `shared` holds numbers that are the same for the whole launch, `local` belongs to one thread.
+// Planned while an instruction is prepared. Slots of windows come first; their addresses are set for every block. The
+// others point into one of two buffers: `shared` holds numbers that are the same for the whole launch, `local` belongs
+// to one thread.
 class FrameLayout {
  public:
   explicit FrameLayout(int group) : group_(group) {}
 
   uint16_t add_window() { return static_cast<uint16_t>(windows_++); }  // before all others
-  uint16_t add_constant(Kind kind, uint64_t bits);                     // the number `bits` (8 bytes, in the register's format)
+  uint16_t add_constant(Kind kind, uint64_t bits);  // the number `bits` (8 bytes, in the register's format)
   uint16_t add_shared(size_t bytes) { return add(true, bytes); }
   uint16_t add_local(size_t bytes) { return add(false, bytes); }
   // A vector of one group, for a value that lives within it.
@@ -25,7 +26,8 @@ class FrameLayout {
   void release_group(Kind kind, uint16_t slot) { free_[kind == Kind::I64].push_back(slot); }
 
   int group() const { return group_; }
-  // Elements of a buffer for n: whole groups, and one more, because kernels on rows inside the buffer read whole vectors.
+  // Elements of a buffer for n: whole groups, and one more, because kernels on rows inside the buffer read whole
+  // vectors.
   size_t padded(int64_t n) const { return (static_cast<size_t>(n) / group_ + 2) * group_; }
   int windows() const { return windows_; }
   int slots() const { return windows_ + static_cast<int>(places_.size()); }
@@ -38,7 +40,8 @@ class FrameLayout {
   }
   // Fills the slots that are not windows.
   void point(char** slots, char* shared, char* local) const {
-    for (size_t i = 0; i < places_.size(); ++i) slots[windows_ + i] = (places_[i].shared ? shared : local) + places_[i].offset;
+    for (size_t i = 0; i < places_.size(); ++i)
+      slots[windows_ + i] = (places_[i].shared ? shared : local) + places_[i].offset;
   }
 
  private:
@@ -57,7 +60,8 @@ class FrameLayout {
   size_t shared_ = 0, local_ = 0;
 };
 
-// Bits of a CONST in the register's format, from the 8 bytes of a literal or a launch scalar (double for F32, else int64).
+// Bits of a CONST in the register's format, from the 8 bytes of a literal or a launch scalar (double for F32, else
+// int64).
 inline uint64_t register_bits(Kind kind, uint64_t imm) {
   if (kind == Kind::F32) {
     double wide;

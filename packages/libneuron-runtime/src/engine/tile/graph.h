@@ -13,16 +13,16 @@ enum class Class : uint8_t { UNIFORM, KEPT, ELEMENT };
 
 struct Node {
   Micro op = Micro::CONST;
-  Kind kind = Kind::F32;         // of the record
-  Kind result = Kind::F32;       // of the value
-  Class cls = Class::UNIFORM;    // of the value; STORE: of what is written
-  int depth = 0;                 // reductions on the longest way from the inputs; REDUCE: the depth of its operand
-  int a = -1, b = -1, c = -1;    // operand nodes
-  int pattern = -1;              // LOAD, STORE
-  int dimension = -1;            // IOTA
-  int word = 0;                  // RANDOM
+  Kind kind = Kind::F32;       // of the record
+  Kind result = Kind::F32;     // of the value
+  Class cls = Class::UNIFORM;  // of the value; STORE: of what is written
+  int depth = 0;               // reductions on the longest way from the inputs; REDUCE: the depth of its operand
+  int a = -1, b = -1, c = -1;  // operand nodes
+  int pattern = -1;            // LOAD, STORE
+  int dimension = -1;          // IOTA
+  int word = 0;                // RANDOM
   ImmSource source = ImmSource::LITERAL;
-  Kind from = Kind::F32;         // CONVERT
+  Kind from = Kind::F32;  // CONVERT
   uint64_t imm = 0;
 };
 

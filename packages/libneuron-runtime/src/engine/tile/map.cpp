@@ -15,22 +15,28 @@
 namespace neuron::engine {
 namespace {
 
-constexpr int64_t kStagedBlock = 1024;     // elements: a few buffers of this size stay in a 32 KiB cache
-constexpr int64_t kDirectBlock = 8192;     // elements of a block without staging: the unit of work for a thread
-constexpr int64_t kShortRow = 128;         // rows shorter than this are put together
-constexpr int64_t kTransposeTile = 32;     // a transposed window is read in tiles of this side
-constexpr size_t kSmallFrame = 4096;       // bytes of buffers that a launch keeps on the stack
+constexpr int64_t kStagedBlock = 1024;  // elements: a few buffers of this size stay in a 32 KiB cache
+constexpr int64_t kDirectBlock = 8192;  // elements of a block without staging: the unit of work for a thread
+constexpr int64_t kShortRow = 128;      // rows shorter than this are put together
+constexpr int64_t kTransposeTile = 32;  // a transposed window is read in tiles of this side
+constexpr size_t kSmallFrame = 4096;    // bytes of buffers that a launch keeps on the stack
 constexpr int kSmallSlots = 48;
 
 class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const BoundInstruction& instruction)
-      : isa_(isa()), debug_(instruction.debug), graph_(instruction, instruction.rank), nest_(instruction, graph_, instruction.rank, Nest::ANY),
-        layout_(isa_.group), feeds_(instruction, graph_, nest_, layout_, Class::ELEMENT), uniforms_(graph_, instruction, layout_, isa_) {
+      : isa_(isa()),
+        debug_(instruction.debug),
+        graph_(instruction, instruction.rank),
+        nest_(instruction, graph_, instruction.rank, Nest::ANY),
+        layout_(isa_.group),
+        feeds_(instruction, graph_, nest_, layout_, Class::ELEMENT),
+        uniforms_(graph_, instruction, layout_, isa_) {
     choose_blocks();
     const int row = row_, column = nest_.kept - 1;
     const BlockShape shape{row < 0 ? 1 : tile_[row], column < 0 ? 1 : tile_[column]};
-    feeds_.plan(graph_, nest_, layout_, row, column < 0 ? Axis{} : Axis{column, 1}, shape, column < 0 || tile_[column] == nest_.extents[column]);
+    feeds_.plan(graph_, nest_, layout_, row, column < 0 ? Axis{} : Axis{column, 1}, shape,
+                column < 0 || tile_[column] == nest_.extents[column]);
 
     SegmentBuilder builder(graph_, instruction, layout_, isa_);
     uniforms_.announce(builder);
@@ -186,12 +192,14 @@ class MapKernel final : public Kernel {
   std::array<int64_t, kMaxDims> tile_{}, counts_{};
   int64_t blocks_ = 0;
   double block_cost_ = 0;  // nanoseconds
-  bool single_ = false;  // one block whose windows are used in place
+  bool single_ = false;    // one block whose windows are used in place
   bool small_ = false, stream_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_map(const BoundInstruction& instruction) { return std::make_unique<MapKernel>(instruction); }
+std::unique_ptr<Kernel> prepare_map(const BoundInstruction& instruction) {
+  return std::make_unique<MapKernel>(instruction);
+}
 
 }  // namespace neuron::engine

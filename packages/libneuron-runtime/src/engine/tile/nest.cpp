@@ -10,7 +10,8 @@ Nest::Nest(const BoundInstruction& instruction, const Graph& graph, int kept_dim
   const auto find_or_add = [&](Access access) {
     for (size_t i = 0; i < accesses.size(); ++i) {
       const Access& a = accesses[i];
-      if (a.type == access.type && a.pattern == access.pattern && a.dimension == access.dimension) return static_cast<int>(i);
+      if (a.type == access.type && a.pattern == access.pattern && a.dimension == access.dimension)
+        return static_cast<int>(i);
     }
     accesses.push_back(access);
     return static_cast<int>(accesses.size()) - 1;

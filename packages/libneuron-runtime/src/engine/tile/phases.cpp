@@ -19,18 +19,22 @@ void Phases::find_needed(const Graph& graph, int node, const std::vector<char>& 
   }
 }
 
-Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Nest& nest, FrameLayout& layout, const Isa& isa,
-               const Uniforms& uniforms, const Feeds& elements, const Feeds& kept_feeds, const PhaseOptions& options)
+Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Nest& nest, FrameLayout& layout,
+               const Isa& isa, const Uniforms& uniforms, const Feeds& elements, const Feeds& kept_feeds,
+               const PhaseOptions& options)
     : depth(graph.depth), element(depth + 1), kept(depth + 1), reductions(depth + 1), expansions(depth + 1) {
   const auto count = static_cast<int>(graph.nodes.size());
   const auto room = [&](int64_t n, int bytes) { return layout.padded(n) * static_cast<size_t>(bytes); };
-  const auto add_kept = [&](size_t bytes) { return options.shared_kept ? layout.add_shared(bytes) : layout.add_local(bytes); };
+  const auto add_kept = [&](size_t bytes) {
+    return options.shared_kept ? layout.add_shared(bytes) : layout.add_local(bytes);
+  };
 
   // Every kept value has a buffer of its own.
   std::vector<uint16_t> kept_slot(count);
   for (int i = 0; i < count; ++i) {
     const Node& n = graph.nodes[i];
-    if (n.cls == Class::KEPT && n.op != Micro::STORE) kept_slot[i] = add_kept(room(options.kept_room, register_bytes(n)));
+    if (n.cls == Class::KEPT && n.op != Micro::STORE)
+      kept_slot[i] = add_kept(room(options.kept_room, register_bytes(n)));
   }
   const auto kept_depth = [&](int i) { return graph.nodes[i].depth + is_reduction(graph.nodes[i].op); };
 
@@ -95,7 +99,8 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
   std::vector<int> buffer(count, -1), expanded(count, -1);  // slots
   std::vector<char> available(count, 0);                    // in its buffer since an earlier phase
   const auto buffer_of = [&](int node) {
-    if (buffer[node] < 0) buffer[node] = layout.add_local(room(options.element_room, register_bytes(graph.nodes[node])));
+    if (buffer[node] < 0)
+      buffer[node] = layout.add_local(room(options.element_room, register_bytes(graph.nodes[node])));
     return static_cast<uint16_t>(buffer[node]);
   };
   for (int p = 0; p <= depth; ++p) {
@@ -104,7 +109,8 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
     uniforms.announce(builder);
     elements.announce(builder, graph, nest);
     std::vector<char> seen(count, 0);
-    for (const int root : roots[p]) find_needed(graph, graph.nodes[root].a, options.keep_elements ? available : std::vector<char>(count), seen);
+    for (const int root : roots[p])
+      find_needed(graph, graph.nodes[root].a, options.keep_elements ? available : std::vector<char>(count), seen);
     for (int i = 0; i < count; ++i) {
       const Node& n = graph.nodes[i];
       if (!seen[i]) continue;
@@ -116,7 +122,8 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
         } else {
           const bool first = expanded[i] < 0;
           if (first) expanded[i] = layout.add_local(room(options.element_room, register_bytes(n)));
-          if (first || options.separate_phases) expansions[p].push_back({kept_slot[i], static_cast<uint16_t>(expanded[i]), register_bytes(n)});
+          if (first || options.separate_phases)
+            expansions[p].push_back({kept_slot[i], static_cast<uint16_t>(expanded[i]), register_bytes(n)});
           builder.set_vector(i, static_cast<uint16_t>(expanded[i]), register_bytes(n));
         }
       } else if (n.cls == Class::ELEMENT && available[i]) {
@@ -129,7 +136,8 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
       const Node& n = graph.nodes[root];
       if (n.op == Micro::STORE) {
         const Feed& f = elements.of(nest.access_of[root]);
-        const bool stream = options.stream_bytes > 0 && f.mode == Feed::DIRECT && isa.store_streaming[dtype_index(f.dtype)] &&
+        const bool stream = options.stream_bytes > 0 && f.mode == Feed::DIRECT &&
+                            isa.store_streaming[dtype_index(f.dtype)] &&
                             nest.kept_size() * nest.reduced_size() * f.bytes >= options.stream_bytes;
         streams |= stream;
         builder.add_store(root, f.slot, f.mode == Feed::DIRECT, stream);

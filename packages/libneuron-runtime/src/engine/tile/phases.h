@@ -1,4 +1,5 @@
-// A reduction TILE cut at its reductions: element-wise segments that end in reductions, and between them segments on the kept values.
+// A reduction TILE cut at its reductions: element-wise segments that end in reductions, and between them segments on
+// the kept values.
 #pragma once
 
 #include "engine/tile/feed.h"
@@ -9,12 +10,12 @@ namespace neuron::engine {
 struct Reduction {
   int node;
   Micro op;
-  Kind kind;           // of the operand
-  uint16_t lanes;      // accumulators (not used when the reduction is done on a buffer)
-  uint16_t indices;    // ARG: 32-bit indices beside them
-  uint16_t totals;     // ARG: values that belong to the indices in `result`
-  uint16_t buffer;     // operand values of a block, when the reduction is done on a buffer
-  uint16_t result;     // the kept value: what the reduction gives
+  Kind kind;         // of the operand
+  uint16_t lanes;    // accumulators (not used when the reduction is done on a buffer)
+  uint16_t indices;  // ARG: 32-bit indices beside them
+  uint16_t totals;   // ARG: values that belong to the indices in `result`
+  uint16_t buffer;   // operand values of a block, when the reduction is done on a buffer
+  uint16_t result;   // the kept value: what the reduction gives
 };
 
 // A kept value repeated for every element of a block.
@@ -41,7 +42,8 @@ class Phases {
   Phases(const BoundInstruction& instruction, const Graph& graph, const Nest& nest, FrameLayout& layout, const Isa& isa,
          const Uniforms& uniforms, const Feeds& elements, const Feeds& kept, const PhaseOptions& options);
 
-  // element[p] feeds reductions[p], whose results kept[p + 1] uses; kept[0] comes first. element[depth] does the stores.
+  // element[p] feeds reductions[p], whose results kept[p + 1] uses; kept[0] comes first. element[depth] does the
+  // stores.
   int depth;
   std::vector<Segment> element, kept;
   std::vector<std::vector<Reduction>> reductions;

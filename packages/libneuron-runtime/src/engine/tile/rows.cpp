@@ -20,10 +20,17 @@ constexpr int64_t kRowsBlock = 2048;  // elements of such a block
 class RowsKernel final : public Kernel {
  public:
   explicit RowsKernel(const BoundInstruction& instruction)
-      : isa_(isa()), debug_(instruction.debug), graph_(instruction, instruction.rank - static_cast<int>(instruction.params[1])),
-        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), Nest::ROW_MAJOR), layout_(isa_.group),
-        elements_(instruction, graph_, nest_, layout_, Class::ELEMENT), kept_(instruction, graph_, nest_, layout_, Class::KEPT),
-        uniforms_(graph_, instruction, layout_, isa_), length_(nest_.reduced_size()), row_(nest_.kept - 1), rows_(rows_of_a_block()),
+      : isa_(isa()),
+        debug_(instruction.debug),
+        graph_(instruction, instruction.rank - static_cast<int>(instruction.params[1])),
+        nest_(instruction, graph_, instruction.rank - static_cast<int>(instruction.params[1]), Nest::ROW_MAJOR),
+        layout_(isa_.group),
+        elements_(instruction, graph_, nest_, layout_, Class::ELEMENT),
+        kept_(instruction, graph_, nest_, layout_, Class::KEPT),
+        uniforms_(graph_, instruction, layout_, isa_),
+        length_(nest_.reduced_size()),
+        row_(nest_.kept - 1),
+        rows_(rows_of_a_block()),
         phases_(plan(instruction)) {
     blocks_ = nest_.kept_size() > 0;
     for (int d = 0; d < nest_.kept; ++d) {
@@ -62,12 +69,14 @@ class RowsKernel final : public Kernel {
   int64_t rows_of_a_block() const {
     if (row_ < 0) return 1;
     if (length_ > kSharedRow) return 1;
-    return std::clamp(kRowsBlock / std::max<int64_t>(length_, 1), int64_t{1}, std::max<int64_t>(nest_.extents[row_], 1));
+    return std::clamp(kRowsBlock / std::max<int64_t>(length_, 1), int64_t{1},
+                      std::max<int64_t>(nest_.extents[row_], 1));
   }
 
   Phases plan(const BoundInstruction& instruction) {
     elements_.plan(graph_, nest_, layout_, row_, {nest_.kept, nest_.reduced}, {rows_, length_}, true);
-    kept_.plan(graph_, nest_, layout_, -1, row_ < 0 ? Axis{} : Axis{row_, 1}, {1, rows_}, rows_ == (row_ < 0 ? 1 : nest_.extents[row_]));
+    kept_.plan(graph_, nest_, layout_, -1, row_ < 0 ? Axis{} : Axis{row_, 1}, {1, rows_},
+               rows_ == (row_ < 0 ? 1 : nest_.extents[row_]));
     PhaseOptions o{};
     o.kept_room = rows_;
     o.kept_numbers = rows_ == 1;
@@ -108,7 +117,8 @@ class RowsKernel final : public Kernel {
       }
       if (length_ == 0) {
         for (const Reduction& r : phases_.reductions[p]) {
-          fill_identity(is_arg(r.op) ? Micro::REDUCE_OR : r.op, is_arg(r.op) ? Kind::I64 : r.kind, slots[r.result], rows);
+          fill_identity(is_arg(r.op) ? Micro::REDUCE_OR : r.op, is_arg(r.op) ? Kind::I64 : r.kind, slots[r.result],
+                        rows);
         }
         continue;
       }
@@ -118,14 +128,16 @@ class RowsKernel final : public Kernel {
         for (const Reduction& r : phases_.reductions[p]) {
           const auto fold = isa_.fold[reduction_index(r.op)][static_cast<int>(r.kind)];
           int64_t index = 0;
-          fold(slots[r.lanes], reinterpret_cast<int32_t*>(slots[r.indices]), is_arg(r.op) ? slots[r.totals] : slots[r.result], &index);
+          fold(slots[r.lanes], reinterpret_cast<int32_t*>(slots[r.indices]),
+               is_arg(r.op) ? slots[r.totals] : slots[r.result], &index);
           if (is_arg(r.op)) std::memcpy(slots[r.result], &index, 8);
         }
       } else {
         phases_.element[p].run(isa_, context, shape.size(), phases_.streams);
         for (const Reduction& r : phases_.reductions[p]) {
           const auto reduce = isa_.reduce_rows[reduction_index(r.op)][static_cast<int>(r.kind)];
-          reduce(slots[r.buffer], rows, length_, is_arg(r.op) ? slots[r.totals] : slots[r.result], reinterpret_cast<int64_t*>(slots[r.result]));
+          reduce(slots[r.buffer], rows, length_, is_arg(r.op) ? slots[r.totals] : slots[r.result],
+                 reinterpret_cast<int64_t*>(slots[r.result]));
         }
       }
     }
@@ -160,14 +172,17 @@ class RowsKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_rows(const BoundInstruction& instruction) { return std::make_unique<RowsKernel>(instruction); }
+std::unique_ptr<Kernel> prepare_rows(const BoundInstruction& instruction) {
+  return std::make_unique<RowsKernel>(instruction);
+}
 
 std::unique_ptr<Kernel> prepare_reduction(const BoundInstruction& instruction) {
   const auto reduced = static_cast<int>(instruction.params[1]);
   int64_t rows = 1, length = 1;
   for (int d = 0; d < instruction.rank; ++d) (d < instruction.rank - reduced ? rows : length) *= instruction.extents[d];
   const bool few = rows < 2 * threads() && length >= 2 * kRowChunk;
-  if (static_cast<TileMode>(instruction.params[0]) == TileMode::COLUMN || length > kRowChunk || few) return prepare_chunks(instruction);
+  if (static_cast<TileMode>(instruction.params[0]) == TileMode::COLUMN || length > kRowChunk || few)
+    return prepare_chunks(instruction);
   return prepare_rows(instruction);
 }
 

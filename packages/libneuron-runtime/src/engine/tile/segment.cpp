@@ -35,13 +35,15 @@ void Segment::run(const Isa& isa, Context& context, int64_t n, bool stream) cons
   }
   for (const External& e : externals) {  // exchanged, so that index `whole` lies at the buffer's start
     char* window = context.slots[e.slot];
-    context.slots[e.slot] = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(context.slots[e.tail]) - static_cast<size_t>(whole) * e.bytes);
+    context.slots[e.slot] = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(context.slots[e.tail]) -
+                                                    static_cast<size_t>(whole) * e.bytes);
     context.slots[e.tail] = window;
   }
   context.n = static_cast<size_t>(n);
   isa.run(&context, static_cast<size_t>(whole));
   for (const External& e : externals) {
-    char* buffer = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(context.slots[e.slot]) + static_cast<size_t>(whole) * e.bytes);
+    char* buffer = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(context.slots[e.slot]) +
+                                           static_cast<size_t>(whole) * e.bytes);
     char* window = context.slots[e.tail];
     if (e.is_store) std::memcpy(window + whole * e.bytes, buffer, static_cast<size_t>(tail) * e.bytes);
     context.slots[e.slot] = window;
@@ -236,7 +238,10 @@ void SegmentBuilder::evaluate_binary(int node) {
     }
     uint8_t step;
     if (n.result == Kind::I64) result_slot(node, step);
-    emit(stage(number(a) ? Form::SV : number(b) ? Form::VS : Form::VV), n.result == Kind::I64 ? place_[node] : Place{}, a, b);
+    emit(stage(number(a)   ? Form::SV
+               : number(b) ? Form::VS
+                           : Form::VV),
+         n.result == Kind::I64 ? place_[node] : Place{}, a, b);
     if (both) layout_.release_group(Kind::I64, temporary);
   } else if (n.a == n.b) {
     to_accumulator(n.a);
@@ -258,7 +263,10 @@ void SegmentBuilder::evaluate_binary(int node) {
       to_accumulator(n.a);
       emit(stage(Form::AS), {}, {}, place_[n.b]);
     } else {
-      emit(stage(number(place_[n.a]) ? Form::SV : number(place_[n.b]) ? Form::VS : Form::VV), {}, place_[n.a], place_[n.b]);
+      emit(stage(number(place_[n.a])   ? Form::SV
+                 : number(place_[n.b]) ? Form::VS
+                                       : Form::VV),
+           {}, place_[n.a], place_[n.b]);
     }
   }
   consume(n.a);
@@ -388,7 +396,8 @@ Segment SegmentBuilder::build() {
       secure(graph_.nodes[root.node].a);
     }
   }
-  std::rotate(stores.begin(), stores.end() - (stores.empty() ? 0 : 1), stores.end());  // its value comes in the accumulator
+  std::rotate(stores.begin(), stores.end() - (stores.empty() ? 0 : 1),
+              stores.end());  // its value comes in the accumulator
   for (const Root& root : stores) emit_root(root);
   Step end;
   end.stage = isa_.next;

@@ -25,7 +25,8 @@ struct Segment {
   std::vector<uint16_t> streamed;  // slots that must be aligned for `streaming`
 
   bool empty() const { return steps.empty(); }
-  // Runs over n elements. The last, partial group of the externals goes through buffers; all other memory has room for whole groups.
+  // Runs over n elements. The last, partial group of the externals goes through buffers; all other memory has room for
+  // whole groups.
   void run(const Isa& isa, Context& context, int64_t n, bool stream = false) const;
 };
 
@@ -39,12 +40,20 @@ struct Place {
 class SegmentBuilder {
  public:
   SegmentBuilder(const Graph& graph, const BoundInstruction& instruction, FrameLayout& layout, const Isa& isa)
-      : graph_(graph), instruction_(instruction), layout_(layout), isa_(isa), place_(graph.nodes.size()), uses_(graph.nodes.size()),
-        keep_(graph.nodes.size()), computed_(graph.nodes.size()) {}
+      : graph_(graph),
+        instruction_(instruction),
+        layout_(layout),
+        isa_(isa),
+        place_(graph.nodes.size()),
+        uses_(graph.nodes.size()),
+        keep_(graph.nodes.size()),
+        computed_(graph.nodes.size()) {}
 
   // The value is in memory already. VECTOR: raw elements of a LOAD's dtype when `node` is a LOAD.
   void set_number(int node, uint16_t slot) { place_[node] = {Place::NUMBER, slot, 0}; }
-  void set_vector(int node, uint16_t slot, int step) { place_[node] = {Place::VECTOR, slot, static_cast<uint8_t>(step)}; }
+  void set_vector(int node, uint16_t slot, int step) {
+    place_[node] = {Place::VECTOR, slot, static_cast<uint8_t>(step)};
+  }
   // Vector of raw elements for a LOAD; external: see Segment.
   void set_load(int node, uint16_t slot, bool external);
   // When the value is computed, it is also written to this vector.
@@ -69,12 +78,12 @@ class SegmentBuilder {
   };
 
   void count_uses(int node, std::vector<bool>& seen);
-  Place operand(int node);       // makes it readable in memory
-  void to_accumulator(int node); // makes it the accumulator
-  void evaluate(int node);       // computes it: I64 into memory, others into the accumulator
+  Place operand(int node);        // makes it readable in memory
+  void to_accumulator(int node);  // makes it the accumulator
+  void evaluate(int node);        // computes it: I64 into memory, others into the accumulator
   void evaluate_binary(int node);
   void evaluate_select(int node);
-  void finish(int node);         // after evaluate: spill, keep
+  void finish(int node);  // after evaluate: spill, keep
   void consume(int node);
   void secure(int node);
   uint16_t result_slot(int node, uint8_t& step);

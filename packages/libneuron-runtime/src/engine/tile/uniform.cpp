@@ -28,7 +28,8 @@ Uniforms::Uniforms(const Graph& graph, const BoundInstruction& instruction, Fram
   SegmentBuilder builder(graph, instruction, layout, isa);
   for (size_t i = 0; i < slot_of_.size(); ++i) {
     if (slot_of_[i] < 0) continue;
-    const bool is_computed = graph.nodes[i].op != Micro::CONST && graph.nodes[i].op != Micro::IOTA && graph.nodes[i].op != Micro::LOAD;
+    const bool is_computed =
+        graph.nodes[i].op != Micro::CONST && graph.nodes[i].op != Micro::IOTA && graph.nodes[i].op != Micro::LOAD;
     if (is_computed) {
       builder.keep(static_cast<int>(i), static_cast<uint16_t>(slot_of_[i]), graph.nodes[i].result == Kind::I64 ? 8 : 4);
     } else {

@@ -1,4 +1,5 @@
-// The values of a micro-program that are the same for the whole launch: constants, launch scalars and what is computed from them.
+// The values of a micro-program that are the same for the whole launch: constants, launch scalars and what is computed
+// from them.
 #pragma once
 
 #include "engine/tile/segment.h"

@@ -1,5 +1,6 @@
-// Exponential and logarithmic functions on float vectors. Coefficients interpolate the named function at Chebyshev points of the
-// interval, in 50-digit arithmetic, and are rounded to float; the error that is left is below 2^-26 of the result.
+// Exponential and logarithmic functions on float vectors. Coefficients interpolate the named function at Chebyshev
+// points of the interval, in 50-digit arithmetic, and are rounded to float; the error that is left is below 2^-26 of
+// the result.
 #pragma once
 
 #include "engine/kernels/simd.h"
@@ -98,7 +99,8 @@ INLINE vf log1p(vf x) {
 }
 
 INLINE vf tanh(vf x) {
-  constexpr float a[] = {-0x1.555556p-2f, 0x1.1110e8p-3f, -0x1.ba0816p-5f, 0x1.649e5ep-6f, -0x1.1121c4p-7f, 0x1.2b3d96p-9f};
+  constexpr float a[] = {-0x1.555556p-2f, 0x1.1110e8p-3f,  -0x1.ba0816p-5f,
+                         0x1.649e5ep-6f,  -0x1.1121c4p-7f, 0x1.2b3d96p-9f};
   const vf square = x * x, magnitude = abs(x);
   const vf small = fma(square * x, polynomial(a, square), x);
   const auto [n, r] = reduce(clamp(magnitude, 0.0f, 10.0f) * 2.0f);
@@ -113,9 +115,10 @@ INLINE vf logistic(vf x) {
 }
 
 INLINE vf erf(vf x) {
-  constexpr float a[] = {0x1.06eba8p-3f, -0x1.812744p-2f, 0x1.ce2e24p-4f, -0x1.b810b0p-6f, 0x1.54dc0ep-8f, -0x1.aaee42p-11f, 0x1.5f0f98p-14f};
+  constexpr float a[] = {0x1.06eba8p-3f, -0x1.812744p-2f,  0x1.ce2e24p-4f, -0x1.b810b0p-6f,
+                         0x1.54dc0ep-8f, -0x1.aaee42p-11f, 0x1.5f0f98p-14f};
   // log(erfc(x)) on [0.92, 3.93]
-  constexpr float b[] = {0x1.555614p-12f, -0x1.2158ccp+0f, -0x1.437734p-1f, -0x1.c32506p-4f, 0x1.b18b90p-6f,
+  constexpr float b[] = {0x1.555614p-12f, -0x1.2158ccp+0f, -0x1.437734p-1f,  -0x1.c32506p-4f, 0x1.b18b90p-6f,
                          -0x1.38f5eep-8f, 0x1.3ad642p-11f, -0x1.8659acp-15f, 0x1.be65dcp-20f};
   const vf magnitude = abs(x), square = x * x;
   const vf small = fma(x, polynomial(a, square), x);

@@ -24,7 +24,8 @@ inline void reduce_large(float x, double* r, int64_t* quadrant) {
     const uint64_t two = uint64_t{two_over_pi[word + k]} << 32 | two_over_pi[word + k + 1];
     return static_cast<uint32_t>(two << shift >> 32);
   };
-  const uint64_t turns = (mantissa * take(0) << 32) + mantissa * take(1) + (mantissa * take(2) >> 32);  // of 2 pi, scaled by 2^64
+  const uint64_t turns =
+      (mantissa * take(0) << 32) + mantissa * take(1) + (mantissa * take(2) >> 32);  // of 2 pi, scaled by 2^64
   const uint64_t q = (turns + (uint64_t{1} << 61)) >> 62;
   const double fraction = static_cast<double>(static_cast<int64_t>(turns - (q << 62))) * 0x1p-62 * 1.5707963267948966;
   *r = bits >> 31 ? -fraction : fraction;

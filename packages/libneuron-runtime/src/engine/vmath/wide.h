@@ -1,5 +1,5 @@
-// Functions computed in double, for those where float arithmetic would need tables or tricks to stay within a few ulp. Arguments come
-// from floats and results are rounded to floats, so that a relative error of 1e-9 is enough.
+// Functions computed in double, for those where float arithmetic would need tables or tricks to stay within a few ulp.
+// Arguments come from floats and results are rounded to floats, so that a relative error of 1e-9 is enough.
 #pragma once
 
 #include "engine/kernels/simd.h"
@@ -21,8 +21,8 @@ INLINE vd power_of_two(vd n) {
 }
 // Valid for |x| <= 700.
 INLINE vd exp_wide(vd x) {
-  constexpr double a[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
-                          1.0 / 3628800, 1.0 / 39916800};
+  constexpr double a[] = {1.0,       1.0,        1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,
+                          1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800};
   const vd n = round(x * 1.4426950408889634);
   const vd r = fma(n, -1.9082149292705877e-10, fma(n, splat(-0.69314718036912382), x));
   return polynomial(a, r) * power_of_two(n);
@@ -33,7 +33,8 @@ INLINE vd log_wide(vd x) {
   const vd m = (vd)((vl)x - (e << 52));
   const vd n = (vd)(e + 0x4338000000000000) - 0x1.8p52;  // conversion of a small integer
   const vd z = (m - 1.0) / (m + 1.0), square = z * z;
-  constexpr double a[] = {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
+  constexpr double a[] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9, 2.0 / 11,
+                          2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
   return fma(n, splat(0.6931471805599453), z * polynomial(a, square));
 }
 // Sine and cosine on [-pi/4, pi/4].
@@ -42,7 +43,8 @@ INLINE vd sin_core(vd r) {
   return r * polynomial(a, r * r);
 }
 INLINE vd cos_core(vd r) {
-  constexpr double a[] = {1.0, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200.0};
+  constexpr double a[] = {1.0,         -1.0 / 2,       1.0 / 24,        -1.0 / 720,
+                          1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200.0};
   return polynomial(a, r * r);
 }
 // Arc tangent on [0, 1].
@@ -51,7 +53,8 @@ INLINE vd atan_core(vd t) {
   constexpr double c = 0.41421356237309503;
   const vl small = t < 0.2;
   const vd u = select(small, t, (t - c) / (1.0 + c * t)), square = u * u;
-  constexpr double a[] = {1.0, -1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9, -1.0 / 11, 1.0 / 13, -1.0 / 15, 1.0 / 17, -1.0 / 19, 1.0 / 21, -1.0 / 23};
+  constexpr double a[] = {1.0,      -1.0 / 3,  1.0 / 5,  -1.0 / 7,  1.0 / 9,  -1.0 / 11,
+                          1.0 / 13, -1.0 / 15, 1.0 / 17, -1.0 / 19, 1.0 / 21, -1.0 / 23};
   return u * polynomial(a, square) + select(small, vd{}, splat(0.39269908169872414));
 }
 INLINE vd atan2_wide(vd y, vd x) {

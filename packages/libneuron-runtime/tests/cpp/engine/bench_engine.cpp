@@ -17,7 +17,8 @@ const char* filter = "";
 
 float* memory(size_t elements) {
   auto* p = static_cast<float*>(std::aligned_alloc(64, (elements * 4 + 63) / 64 * 64 + 4096));
-  for (size_t i = 0; i < elements; ++i) p[i] = static_cast<float>(static_cast<int>(i * 2654435761u % 2001) - 1000) / 500;
+  for (size_t i = 0; i < elements; ++i)
+    p[i] = static_cast<float>(static_cast<int>(i * 2654435761u % 2001) - 1000) / 500;
   return p;
 }
 
@@ -45,7 +46,8 @@ void measure(const std::string& name, F&& body, double flops = 0) {
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2], best = times.front();
-  std::printf("%-34s median %10.3f us  p10 %10.3f  best %10.3f", name.c_str(), median * 1e6, times[times.size() / 10] * 1e6, best * 1e6);
+  std::printf("%-34s median %10.3f us  p10 %10.3f  best %10.3f", name.c_str(), median * 1e6,
+              times[times.size() / 10] * 1e6, best * 1e6);
   if (flops > 0) std::printf("  %7.1f GF/s (best %.1f)", flops / median * 1e-9, flops / best * 1e-9);
   std::printf("\n");
 }
@@ -56,7 +58,8 @@ void maps() {
   void* buffers[] = {x, y, out, w};
   for (const int64_t n : {int64_t{16}, int64_t{256}, int64_t{4096}, int64_t{16384}, int64_t{65536}, kBig}) {
     Builder b = Builder::tile({n});
-    b.store(b.f32(Micro::ADD, b.load(window(0, Dtype::FP32, {1})), b.load(window(1, Dtype::FP32, {1}))), window(2, Dtype::FP32, {1}));
+    b.store(b.f32(Micro::ADD, b.load(window(0, Dtype::FP32, {1})), b.load(window(1, Dtype::FP32, {1}))),
+            window(2, Dtype::FP32, {1}));
     const auto kernel = b.prepare();
     measure("add " + std::to_string(n), [&] { kernel->run({buffers, nullptr}); });
   }
@@ -84,7 +87,8 @@ void maps() {
       g = b.f32(Micro::MUL, b.f32(Micro::MUL, t, b.constant(0.5)), e);
     } else {
       const int cube = b.f32(Micro::MUL, b.f32(Micro::MUL, t, t), t);
-      const int inner = b.f32(Micro::MUL, b.f32(Micro::ADD, t, b.f32(Micro::MUL, cube, b.constant(0.044715))), b.constant(0.7978845608));
+      const int inner = b.f32(Micro::MUL, b.f32(Micro::ADD, t, b.f32(Micro::MUL, cube, b.constant(0.044715))),
+                              b.constant(0.7978845608));
       const int e = b.f32(Micro::ADD, b.f32(Micro::TANH, inner), b.constant(1));
       g = b.f32(Micro::MUL, b.f32(Micro::MUL, t, b.constant(0.5)), e);
     }
@@ -132,14 +136,20 @@ void reductions() {
 void matmuls() {
   float *a = memory(int64_t{4} << 20), *b = memory(int64_t{8} << 20), *c = memory(int64_t{4} << 20);
   void* buffers[] = {a, b, c};
-  const auto run = [&](const std::string& name, int64_t batch, int64_t m, int64_t n, int64_t k, Dtype dtype, bool transposed) {
+  const auto run = [&](const std::string& name, int64_t batch, int64_t m, int64_t n, int64_t k, Dtype dtype,
+                       bool transposed) {
     Builder mm(Opcode::MATMUL, {batch, m, n, k});
     mm.instruction.params = {1, 0, 0, 0, 0, 0};
     mm.add(window(0, dtype, {m * k, k, 0, 1}));
     mm.add(transposed ? window(1, dtype, {n * k, 0, k, 1}) : window(1, dtype, {n * k, 0, 1, n}));
     mm.store(mm.f32(Micro::ACC, 0), window(2, dtype, {m * n, n, 1, 0}));
     const auto kernel = mm.prepare();
-    measure(name, [&] { kernel->run({buffers, nullptr}); }, 2.0 * static_cast<double>(batch * m) * static_cast<double>(n * k));
+    measure(
+        name,
+        [&] {
+          kernel->run({buffers, nullptr});
+        },
+        2.0 * static_cast<double>(batch * m) * static_cast<double>(n * k));
   };
   for (const Dtype dtype : {Dtype::FP32, Dtype::BF16}) {
     const std::string kind = dtype == Dtype::FP32 ? "mm fp32 " : "mm bf16 ";

@@ -14,13 +14,34 @@ namespace {
 
 template <class T>
 struct DtypeOf;
-template <> struct DtypeOf<uint8_t> { static constexpr Dtype value = Dtype::UINT8; };
-template <> struct DtypeOf<int8_t> { static constexpr Dtype value = Dtype::INT8; };
-template <> struct DtypeOf<int16_t> { static constexpr Dtype value = Dtype::INT16; };
-template <> struct DtypeOf<int32_t> { static constexpr Dtype value = Dtype::INT32; };
-template <> struct DtypeOf<int64_t> { static constexpr Dtype value = Dtype::INT64; };
-template <> struct DtypeOf<float> { static constexpr Dtype value = Dtype::FP32; };
-template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::FP64; };
+template <>
+struct DtypeOf<uint8_t> {
+  static constexpr Dtype value = Dtype::UINT8;
+};
+template <>
+struct DtypeOf<int8_t> {
+  static constexpr Dtype value = Dtype::INT8;
+};
+template <>
+struct DtypeOf<int16_t> {
+  static constexpr Dtype value = Dtype::INT16;
+};
+template <>
+struct DtypeOf<int32_t> {
+  static constexpr Dtype value = Dtype::INT32;
+};
+template <>
+struct DtypeOf<int64_t> {
+  static constexpr Dtype value = Dtype::INT64;
+};
+template <>
+struct DtypeOf<float> {
+  static constexpr Dtype value = Dtype::FP32;
+};
+template <>
+struct DtypeOf<double> {
+  static constexpr Dtype value = Dtype::FP64;
+};
 
 TEST_CASE_TEMPLATE("add of contiguous vectors", T, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double) {
   constexpr Dtype dtype = DtypeOf<T>::value;
@@ -29,7 +50,8 @@ TEST_CASE_TEMPLATE("add of contiguous vectors", T, uint8_t, int8_t, int16_t, int
     std::vector<T> x(n), y(n), out(n + 1, T(99));
     for (int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(i % 100), y[i] = static_cast<T>((i * 7) % 90);
     Builder b = Builder::tile({n});
-    const int s = b.op(Micro::ADD, schema::find(dtype)->kind, b.load(window(0, dtype, {1})), b.load(window(1, dtype, {1})));
+    const int s =
+        b.op(Micro::ADD, schema::find(dtype)->kind, b.load(window(0, dtype, {1})), b.load(window(1, dtype, {1})));
     b.store(s, window(2, dtype, {1}));
     b.run({x.data(), y.data(), out.data()});
     bool equal = true;
@@ -50,8 +72,8 @@ TEST_CASE("windows of any stride") {
   const Case cases[] = {
       {"contiguous", window(0, Dtype::FP32, {columns * depth, depth, 1}), window(0, Dtype::FP32, {0, 0, 0}),
        window(1, Dtype::FP32, {columns * depth, depth, 1})},
-      {"transposed in", window(0, Dtype::FP32, {1, rows, rows * columns}), window(0, Dtype::FP32, {columns * depth, depth, 1}),
-       window(1, Dtype::FP32, {columns * depth, depth, 1})},
+      {"transposed in", window(0, Dtype::FP32, {1, rows, rows * columns}),
+       window(0, Dtype::FP32, {columns * depth, depth, 1}), window(1, Dtype::FP32, {columns * depth, depth, 1})},
       {"transposed out", window(0, Dtype::FP32, {columns * depth, depth, 1}), window(0, Dtype::FP32, {0, 1, 0}),
        window(1, Dtype::FP32, {1, rows, rows * columns})},
       {"both transposed", window(0, Dtype::FP32, {1, rows, rows * columns}), window(0, Dtype::FP32, {1, 0, 0}),
@@ -73,7 +95,9 @@ TEST_CASE("windows of any stride") {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         for (int64_t k = 0; k < depth; ++k) {
-          const auto at = [&](const Window& w) { return w.offset + i * w.strides[0] + j * w.strides[1] + k * w.strides[2]; };
+          const auto at = [&](const Window& w) {
+            return w.offset + i * w.strides[0] + j * w.strides[1] + k * w.strides[2];
+          };
           expected[at(c.result)] = x[at(c.in)] + x[at(c.other)];
         }
       }

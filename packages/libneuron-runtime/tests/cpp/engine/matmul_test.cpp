@@ -1,5 +1,5 @@
-// MATMUL. In F32 the order of summation is fixed, so that the reference is met bit for bit on every instruction set, for every layout and number
-// of threads.
+// MATMUL. In F32 the order of summation is fixed, so that the reference is met bit for bit on every instruction set,
+// for every layout and number of threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,7 +21,11 @@ struct Layout {
   int64_t am, ak, bk, bn, cm, cn;
 };
 std::vector<Layout> layouts(int64_t m, int64_t n, int64_t k) {
-  return {{"nn", k, 1, n, 1, n, 1},         {"nt", k, 1, 1, k, n, 1}, {"tn", 1, m, n, 1, n, 1}, {"tt", 1, m, 1, k, n, 1}, {"nn, result transposed", k, 1, n, 1, 1, m},
+  return {{"nn", k, 1, n, 1, n, 1},
+          {"nt", k, 1, 1, k, n, 1},
+          {"tn", 1, m, n, 1, n, 1},
+          {"tt", 1, m, 1, k, n, 1},
+          {"nn, result transposed", k, 1, n, 1, 1, m},
           {"gaps", 2 * k, 2, 3 * n, 3, 2 * n, 2}};
 }
 
@@ -29,7 +33,8 @@ template <class T>
 std::vector<T> numbers(int64_t n, uint32_t seed) {
   std::vector<T> x(static_cast<size_t>(n));
   std::mt19937 random(seed);
-  for (T& v : x) v = static_cast<T>(static_cast<int>(random() % 2001) - 1000) / (std::is_floating_point_v<T> ? T(256) : T(1));
+  for (T& v : x)
+    v = static_cast<T>(static_cast<int>(random() % 2001) - 1000) / (std::is_floating_point_v<T> ? T(256) : T(1));
   return x;
 }
 
@@ -70,8 +75,9 @@ void on_every_machine(F&& body) {
 }
 
 TEST_CASE("fp32") {
-  const int64_t sizes[][3] = {{1, 1, 1},    {1, 1, 1000}, {1, 100, 77}, {100, 1, 77},  {3, 5, 7},    {12, 32, 384}, {13, 33, 385}, {64, 64, 64}, {5, 300, 800},
-                              {300, 5, 800}, {1, 257, 0},  {0, 4, 3},    {301, 129, 50}, {290, 310, 70}, {2, 1000, 3},  {31, 17, 1}};
+  const int64_t sizes[][3] = {{1, 1, 1},      {1, 1, 1000},   {1, 100, 77},  {100, 1, 77},  {3, 5, 7},   {12, 32, 384},
+                              {13, 33, 385},  {64, 64, 64},   {5, 300, 800}, {300, 5, 800}, {1, 257, 0}, {0, 4, 3},
+                              {301, 129, 50}, {290, 310, 70}, {2, 1000, 3},  {31, 17, 1}};
   for (const auto& s : sizes) {
     const int64_t m = s[0], n = s[1], k = s[2];
     for (const Layout& l : layouts(m, n, k)) {
@@ -82,7 +88,8 @@ TEST_CASE("fp32") {
       auto a = numbers<float>(2 * m * k + 1, 1), b = numbers<float>(3 * k * n + 1, 2);
       std::vector<float> expected(2 * m * n + 1, -7);
       for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) expected[i * l.cm + j * l.cn] = dot_reference(&a[i * l.am], l.ak, &b[j * l.bn], l.bk, k);
+        for (int64_t j = 0; j < n; ++j)
+          expected[i * l.cm + j * l.cn] = dot_reference(&a[i * l.am], l.ak, &b[j * l.bn], l.bk, k);
       }
       Builder mm = matmul(m, n, k, l, Dtype::FP32, Dtype::FP32);
       mm.store(mm.f32(Micro::ACC, 0), window(2, Dtype::FP32, {l.cm, l.cn, 0}));
@@ -100,16 +107,19 @@ TEST_CASE("batches") {
     std::string name;
     int64_t batch, a, b;  // strides in matrices
   };
-  for (const Case& c : {Case{"each its own", 7, 1, 1}, Case{"one right operand", 7, 1, 0}, Case{"one left operand", 5, 0, 1}, Case{"none", 0, 1, 1}}) {
+  for (const Case& c : {Case{"each its own", 7, 1, 1}, Case{"one right operand", 7, 1, 0},
+                        Case{"one left operand", 5, 0, 1}, Case{"none", 0, 1, 1}}) {
     for (const int64_t m : {1, 20}) {
       CAPTURE(c.name);
       CAPTURE(m);
       const int64_t n = 40, k = 50;
-      auto a = numbers<float>(std::max<int64_t>(c.batch, 1) * m * k, 1), b = numbers<float>(std::max<int64_t>(c.batch, 1) * n * k, 2);
+      auto a = numbers<float>(std::max<int64_t>(c.batch, 1) * m * k, 1),
+           b = numbers<float>(std::max<int64_t>(c.batch, 1) * n * k, 2);
       std::vector<float> expected(c.batch * m * n);
       for (int64_t t = 0; t < c.batch; ++t) {
         for (int64_t i = 0; i < m; ++i) {
-          for (int64_t j = 0; j < n; ++j) expected[(t * m + i) * n + j] = dot_reference(&a[(t * c.a * m + i) * k], 1, &b[t * c.b * k * n + j], n, k);
+          for (int64_t j = 0; j < n; ++j)
+            expected[(t * m + i) * n + j] = dot_reference(&a[(t * c.a * m + i) * k], 1, &b[t * c.b * k * n + j], n, k);
         }
       }
       Builder mm(Opcode::MATMUL, {c.batch, m, n, k});
@@ -132,12 +142,14 @@ TEST_CASE("epilogue: bias, residual, activation, a scalar and two results") {
       const int64_t k = 30;
       CAPTURE(m);
       CAPTURE(n);
-      auto a = numbers<float>(m * k, 1), b = numbers<float>(n * k, 2), bias = numbers<float>(n, 3), residual = numbers<float>(m * n, 4);
+      auto a = numbers<float>(m * k, 1), b = numbers<float>(n * k, 2), bias = numbers<float>(n, 3),
+           residual = numbers<float>(m * n, 4);
       Builder mm = matmul(m, n, k, layouts(m, n, k)[0], Dtype::FP32, Dtype::FP32);
       const int sum = mm.f32(Micro::ADD, mm.f32(Micro::ACC, 0), mm.load(window(2, Dtype::FP32, {0, 1, 0})));
       const int active = mm.f32(Micro::MAX, sum, mm.f32(Micro::MUL, mm.constant(0.5), mm.scalar(Kind::F32, 0)));
       mm.store(active, window(4, Dtype::BF16, {n, 1, 0}));
-      mm.store(mm.f32(Micro::ADD, active, mm.load(window(3, Dtype::FP32, {n, 1, 0}))), window(5, Dtype::FP32, {1, m, 0}));
+      mm.store(mm.f32(Micro::ADD, active, mm.load(window(3, Dtype::FP32, {n, 1, 0}))),
+               window(5, Dtype::FP32, {1, m, 0}));
       std::vector<uint16_t> rounded(m * n);
       std::vector<float> expected(m * n);
       for (int64_t i = 0; i < m; ++i) {
@@ -150,7 +162,8 @@ TEST_CASE("epilogue: bias, residual, activation, a scalar and two results") {
       on_every_machine([&] {
         std::vector<uint16_t> first(m * n);
         std::vector<float> second(m * n);
-        mm.run({a.data(), b.data(), bias.data(), residual.data(), first.data(), second.data()}, {std::bit_cast<uint64_t>(2.0)});
+        mm.run({a.data(), b.data(), bias.data(), residual.data(), first.data(), second.data()},
+               {std::bit_cast<uint64_t>(2.0)});
         CHECK(first == rounded);
         CHECK(second == expected);
       });
@@ -160,7 +173,8 @@ TEST_CASE("epilogue: bias, residual, activation, a scalar and two results") {
 
 TEST_CASE("16-bit operands: close to the exact product, and the same for every layout and number of threads") {
   for (const Dtype dtype : {Dtype::BF16, Dtype::FP16}) {
-    for (const auto [m, n, k] : {std::array<int64_t, 3>{1, 100, 900}, {100, 1, 900}, {70, 90, 1601}, {300, 320, 33}, {5, 3, 1}}) {
+    for (const auto [m, n, k] :
+         {std::array<int64_t, 3>{1, 100, 900}, {100, 1, 900}, {70, 90, 1601}, {300, 320, 33}, {5, 3, 1}}) {
       CAPTURE(m);
       CAPTURE(n);
       CAPTURE(k);
@@ -213,7 +227,10 @@ TEST_CASE("16-bit operands: close to the exact product, and the same for every l
 }
 
 TEST_CASE_TEMPLATE("integers are exact", T, uint8_t, int16_t, int32_t, int64_t) {
-  const Dtype dtype = sizeof(T) == 1 ? Dtype::UINT8 : sizeof(T) == 2 ? Dtype::INT16 : sizeof(T) == 4 ? Dtype::INT32 : Dtype::INT64;
+  const Dtype dtype = sizeof(T) == 1   ? Dtype::UINT8
+                      : sizeof(T) == 2 ? Dtype::INT16
+                      : sizeof(T) == 4 ? Dtype::INT32
+                                       : Dtype::INT64;
   const int64_t m = 19, n = 45, k = 600;
   auto a = numbers<T>(m * k, 1), b = numbers<T>(n * k, 2);
   if (sizeof(T) == 8) a[0] = static_cast<T>(int64_t{1} << 40);
@@ -223,7 +240,8 @@ TEST_CASE_TEMPLATE("integers are exact", T, uint8_t, int16_t, int32_t, int64_t) 
   std::vector<int64_t> expected(m * n);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t p = 0; p < k; ++p) expected[i * n + j] += static_cast<int64_t>(a[i * k + p]) * static_cast<int64_t>(b[p * n + j]);
+      for (int64_t p = 0; p < k; ++p)
+        expected[i * n + j] += static_cast<int64_t>(a[i * k + p]) * static_cast<int64_t>(b[p * n + j]);
     }
   }
   on_every_machine([&] {

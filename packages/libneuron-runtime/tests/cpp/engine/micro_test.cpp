@@ -1,5 +1,5 @@
-// Every micro-operation on every kind and every class of operands (vectors, launch scalars, results of other operations, the same register twice)
-// against scalar references, on every instruction set.
+// Every micro-operation on every kind and every class of operands (vectors, launch scalars, results of other
+// operations, the same register twice) against scalar references, on every instruction set.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,14 +23,17 @@ std::vector<T> values(int seed) {
   std::vector<T> special;
   if constexpr (std::is_floating_point_v<T>) {
     const T inf = std::numeric_limits<T>::infinity();
-    special = {T(0), -T(0), 1, -1, T(0.5), T(-2.5), inf, -inf, std::numeric_limits<T>::quiet_NaN(), T(3e38), T(1e-40), T(7.75), T(-1e-3), T(8388609)};
+    special = {T(0),    -T(0),    1,       -1,       T(0.5),    T(-2.5), inf, -inf, std::numeric_limits<T>::quiet_NaN(),
+               T(3e38), T(1e-40), T(7.75), T(-1e-3), T(8388609)};
   } else {
-    special = {0, 1, -1, 2, -7, 31, 63, 64, 40, std::numeric_limits<T>::max(), std::numeric_limits<T>::min(), 1000003, -255, 127};
+    special = {0,       1,    -1, 2, -7, 31, 63, 64, 40, std::numeric_limits<T>::max(), std::numeric_limits<T>::min(),
+               1000003, -255, 127};
   }
   std::vector<T> x(kCount);
   for (int64_t i = 0; i < kCount; ++i) {
     x[i] = i % 3 ? special[static_cast<size_t>((i / (seed == 1 ? 1 : 13) + i) % special.size())]
-                 : static_cast<T>(static_cast<int>(i * (seed == 1 ? 7919 : 104729) % 2001) - 1000) / (std::is_floating_point_v<T> ? T(16) : T(1));
+                 : static_cast<T>(static_cast<int>(i * (seed == 1 ? 7919 : 104729) % 2001) - 1000) /
+                       (std::is_floating_point_v<T> ? T(16) : T(1));
   }
   return x;
 }
@@ -53,45 +56,73 @@ T integer_power(T base, T exponent) {
 template <class T>
 double compare(Micro op, T a, T b) {
   switch (op) {
-    case Micro::EQ: return a == b;
-    case Micro::NE: return a != b;
-    case Micro::LT: return a < b;
-    case Micro::LE: return a <= b;
-    case Micro::GT: return a > b;
-    default: return a >= b;
+    case Micro::EQ:
+      return a == b;
+    case Micro::NE:
+      return a != b;
+    case Micro::LT:
+      return a < b;
+    case Micro::LE:
+      return a <= b;
+    case Micro::GT:
+      return a > b;
+    default:
+      return a >= b;
   }
 }
 template <class T>
 T binary(Micro op, T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     switch (op) {
-      case Micro::ADD: return a + b;
-      case Micro::SUB: return a - b;
-      case Micro::MUL: return a * b;
-      case Micro::DIV: return a / b;
-      case Micro::REM: return std::fmod(a, b);
-      case Micro::MAX: return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : std::max(a, b);
-      case Micro::MIN: return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : std::min(a, b);
-      default: return static_cast<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
+      case Micro::ADD:
+        return a + b;
+      case Micro::SUB:
+        return a - b;
+      case Micro::MUL:
+        return a * b;
+      case Micro::DIV:
+        return a / b;
+      case Micro::REM:
+        return std::fmod(a, b);
+      case Micro::MAX:
+        return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : std::max(a, b);
+      case Micro::MIN:
+        return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : std::min(a, b);
+      default:
+        return static_cast<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
     }
   } else {
     using U = Unsigned<T>;
     const bool inside = b >= 0 && b < kBits<T>;
     switch (op) {
-      case Micro::ADD: return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-      case Micro::SUB: return static_cast<T>(static_cast<U>(a) - static_cast<U>(b));
-      case Micro::MUL: return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
-      case Micro::DIV: return b == -1 ? static_cast<T>(U{0} - static_cast<U>(a)) : a / b;
-      case Micro::REM: return b == -1 ? 0 : a % b;
-      case Micro::MAX: return std::max(a, b);
-      case Micro::MIN: return std::min(a, b);
-      case Micro::POW: return integer_power(a, b);
-      case Micro::AND: return a & b;
-      case Micro::OR: return a | b;
-      case Micro::XOR: return a ^ b;
-      case Micro::SHL: return inside ? static_cast<T>(static_cast<U>(a) << b) : 0;
-      case Micro::SHR: return inside ? a >> b : a >> (kBits<T> - 1);
-      default: return inside ? static_cast<T>(static_cast<U>(a) >> b) : 0;
+      case Micro::ADD:
+        return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+      case Micro::SUB:
+        return static_cast<T>(static_cast<U>(a) - static_cast<U>(b));
+      case Micro::MUL:
+        return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+      case Micro::DIV:
+        return b == -1 ? static_cast<T>(U{0} - static_cast<U>(a)) : a / b;
+      case Micro::REM:
+        return b == -1 ? 0 : a % b;
+      case Micro::MAX:
+        return std::max(a, b);
+      case Micro::MIN:
+        return std::min(a, b);
+      case Micro::POW:
+        return integer_power(a, b);
+      case Micro::AND:
+        return a & b;
+      case Micro::OR:
+        return a | b;
+      case Micro::XOR:
+        return a ^ b;
+      case Micro::SHL:
+        return inside ? static_cast<T>(static_cast<U>(a) << b) : 0;
+      case Micro::SHR:
+        return inside ? a >> b : a >> (kBits<T> - 1);
+      default:
+        return inside ? static_cast<T>(static_cast<U>(a) >> b) : 0;
     }
   }
 }
@@ -99,26 +130,43 @@ template <class T>
 T unary(Micro op, T a) {
   if constexpr (std::is_floating_point_v<T>) {
     switch (op) {
-      case Micro::NEG: return -a;
-      case Micro::ABS: return std::fabs(a);
-      case Micro::SIGN: return std::isnan(a) || a == 0 ? a : std::copysign(T(1), a);
-      case Micro::FLOOR: return std::floor(a);
-      case Micro::CEIL: return std::ceil(a);
-      case Micro::ROUND: return std::nearbyint(a);
-      case Micro::TRUNC: return std::trunc(a);
-      case Micro::ROUND_BF16: return Bf16::get(float_to_bf16(a));
-      case Micro::ROUND_FP16: return half_to_float(float_to_half(a));
-      default: return std::sqrt(a);
+      case Micro::NEG:
+        return -a;
+      case Micro::ABS:
+        return std::fabs(a);
+      case Micro::SIGN:
+        return std::isnan(a) || a == 0 ? a : std::copysign(T(1), a);
+      case Micro::FLOOR:
+        return std::floor(a);
+      case Micro::CEIL:
+        return std::ceil(a);
+      case Micro::ROUND:
+        return std::nearbyint(a);
+      case Micro::TRUNC:
+        return std::trunc(a);
+      case Micro::ROUND_BF16:
+        return Bf16::get(float_to_bf16(a));
+      case Micro::ROUND_FP16:
+        return half_to_float(float_to_half(a));
+      default:
+        return std::sqrt(a);
     }
   } else {
     switch (op) {
-      case Micro::NEG: return static_cast<T>(Unsigned<T>{0} - static_cast<Unsigned<T>>(a));
-      case Micro::ABS: return a < 0 ? static_cast<T>(Unsigned<T>{0} - static_cast<Unsigned<T>>(a)) : a;
-      case Micro::SIGN: return (a > 0) - (a < 0);
-      case Micro::NOT: return ~a;
-      case Micro::WRAP_INT8: return static_cast<int8_t>(a);
-      case Micro::WRAP_UINT8: return static_cast<uint8_t>(a);
-      default: return static_cast<int16_t>(a);
+      case Micro::NEG:
+        return static_cast<T>(Unsigned<T>{0} - static_cast<Unsigned<T>>(a));
+      case Micro::ABS:
+        return a < 0 ? static_cast<T>(Unsigned<T>{0} - static_cast<Unsigned<T>>(a)) : a;
+      case Micro::SIGN:
+        return (a > 0) - (a < 0);
+      case Micro::NOT:
+        return ~a;
+      case Micro::WRAP_INT8:
+        return static_cast<int8_t>(a);
+      case Micro::WRAP_UINT8:
+        return static_cast<uint8_t>(a);
+      default:
+        return static_cast<int16_t>(a);
     }
   }
 }
@@ -134,9 +182,21 @@ bool equal(T a, T b) {
 
 template <class T>
 struct KindOf;
-template <> struct KindOf<float> { static constexpr Kind kind = Kind::F32; static constexpr Dtype dtype = Dtype::FP32; };
-template <> struct KindOf<int32_t> { static constexpr Kind kind = Kind::I32; static constexpr Dtype dtype = Dtype::INT32; };
-template <> struct KindOf<int64_t> { static constexpr Kind kind = Kind::I64; static constexpr Dtype dtype = Dtype::INT64; };
+template <>
+struct KindOf<float> {
+  static constexpr Kind kind = Kind::F32;
+  static constexpr Dtype dtype = Dtype::FP32;
+};
+template <>
+struct KindOf<int32_t> {
+  static constexpr Kind kind = Kind::I32;
+  static constexpr Dtype dtype = Dtype::INT32;
+};
+template <>
+struct KindOf<int64_t> {
+  static constexpr Kind kind = Kind::I64;
+  static constexpr Dtype dtype = Dtype::INT64;
+};
 
 template <class T>
 uint64_t scalar_bits(T x) {
@@ -192,7 +252,8 @@ void check_binary(Micro op, bool comparison) {
         on_every_isa([&] {
           std::vector<T> out(kCount);
           std::vector<int32_t> truth(kCount);
-          b.run({x.data(), y.data(), comparison ? static_cast<void*>(truth.data()) : out.data()}, {scalar_bits(x[which]), scalar_bits(y[which])});
+          b.run({x.data(), y.data(), comparison ? static_cast<void*>(truth.data()) : out.data()},
+                {scalar_bits(x[which]), scalar_bits(y[which])});
           int64_t wrong = 0;
           for (int64_t i = 0; i < kCount; ++i) {
             const T a = left == NUMBER ? x[which] : x[i], c = right == NUMBER ? y[which] : y[i];
@@ -220,7 +281,8 @@ void check_binary(Micro op, bool comparison) {
       std::vector<int32_t> truth(kCount);
       b.run({x.data(), comparison ? static_cast<void*>(truth.data()) : out.data()});
       int64_t wrong = 0;
-      for (int64_t i = 0; i < kCount; ++i) wrong += comparison ? truth[i] != compare(op, x[i], x[i]) : !equal(out[i], binary(op, x[i], x[i]));
+      for (int64_t i = 0; i < kCount; ++i)
+        wrong += comparison ? truth[i] != compare(op, x[i], x[i]) : !equal(out[i], binary(op, x[i], x[i]));
       CHECK(wrong == 0);
     });
   }
@@ -247,16 +309,18 @@ void check_unary(Micro op) {
 const Micro kComparisons[] = {Micro::EQ, Micro::NE, Micro::LT, Micro::LE, Micro::GT, Micro::GE};
 
 TEST_CASE("operations on floats") {
-  for (const Micro op : {Micro::ADD, Micro::SUB, Micro::MUL, Micro::DIV, Micro::REM, Micro::MAX, Micro::MIN}) check_binary<float>(op, false);
+  for (const Micro op : {Micro::ADD, Micro::SUB, Micro::MUL, Micro::DIV, Micro::REM, Micro::MAX, Micro::MIN})
+    check_binary<float>(op, false);
   for (const Micro op : kComparisons) check_binary<float>(op, true);
-  for (const Micro op : {Micro::NEG, Micro::ABS, Micro::SIGN, Micro::FLOOR, Micro::CEIL, Micro::ROUND, Micro::TRUNC, Micro::SQRT, Micro::ROUND_BF16, Micro::ROUND_FP16}) {
+  for (const Micro op : {Micro::NEG, Micro::ABS, Micro::SIGN, Micro::FLOOR, Micro::CEIL, Micro::ROUND, Micro::TRUNC,
+                         Micro::SQRT, Micro::ROUND_BF16, Micro::ROUND_FP16}) {
     check_unary<float>(op);
   }
 }
 
 TEST_CASE_TEMPLATE("operations on integers", T, int32_t, int64_t) {
-  for (const Micro op : {Micro::ADD, Micro::SUB, Micro::MUL, Micro::DIV, Micro::REM, Micro::MAX, Micro::MIN, Micro::POW, Micro::AND, Micro::OR, Micro::XOR,
-                         Micro::SHL, Micro::SHR, Micro::SHRU}) {
+  for (const Micro op : {Micro::ADD, Micro::SUB, Micro::MUL, Micro::DIV, Micro::REM, Micro::MAX, Micro::MIN, Micro::POW,
+                         Micro::AND, Micro::OR, Micro::XOR, Micro::SHL, Micro::SHR, Micro::SHRU}) {
     check_binary<T>(op, false);
   }
   for (const Micro op : kComparisons) check_binary<T>(op, true);
@@ -306,7 +370,8 @@ TEST_CASE("conversions between kinds and IS_FINITE") {
     std::vector<int32_t> i_out(kCount), i_from_w(kCount), finite(kCount);
     std::vector<int64_t> w_out(kCount), w_from_i(kCount);
     Builder b = Builder::tile({kCount});
-    const int rf = b.load(window(0, Dtype::FP32, {1})), ri = b.load(window(1, Dtype::INT32, {1})), rw = b.load(window(2, Dtype::INT64, {1}));
+    const int rf = b.load(window(0, Dtype::FP32, {1})), ri = b.load(window(1, Dtype::INT32, {1})),
+              rw = b.load(window(2, Dtype::INT64, {1}));
     b.store(b.convert(Kind::F32, Kind::I32, rf), window(3, Dtype::INT32, {1}));
     b.store(b.convert(Kind::F32, Kind::I64, rf), window(4, Dtype::INT64, {1}));
     b.store(b.convert(Kind::I32, Kind::F32, ri), window(5, Dtype::FP32, {1}));
@@ -314,12 +379,13 @@ TEST_CASE("conversions between kinds and IS_FINITE") {
     b.store(b.convert(Kind::I64, Kind::F32, rw), window(7, Dtype::FP32, {1}));
     b.store(b.convert(Kind::I64, Kind::I32, rw), window(8, Dtype::INT32, {1}));
     b.store(b.f32(Micro::IS_FINITE, rf), window(9, Dtype::INT32, {1}));
-    b.run({f.data(), i.data(), w.data(), i_out.data(), w_out.data(), f_out.data(), w_from_i.data(), f_from_w.data(), i_from_w.data(), finite.data()});
+    b.run({f.data(), i.data(), w.data(), i_out.data(), w_out.data(), f_out.data(), w_from_i.data(), f_from_w.data(),
+           i_from_w.data(), finite.data()});
     int64_t wrong = 0;
     for (int64_t k = 0; k < kCount; ++k) {
-      wrong += i_out[k] != to_integer(f[k], int32_t{}) || w_out[k] != to_integer(f[k], int64_t{}) || f_out[k] != static_cast<float>(i[k]) ||
-               w_from_i[k] != i[k] || f_from_w[k] != static_cast<float>(w[k]) || i_from_w[k] != static_cast<int32_t>(w[k]) ||
-               finite[k] != std::isfinite(f[k]);
+      wrong += i_out[k] != to_integer(f[k], int32_t{}) || w_out[k] != to_integer(f[k], int64_t{}) ||
+               f_out[k] != static_cast<float>(i[k]) || w_from_i[k] != i[k] || f_from_w[k] != static_cast<float>(w[k]) ||
+               i_from_w[k] != static_cast<int32_t>(w[k]) || finite[k] != std::isfinite(f[k]);
     }
     CHECK(wrong == 0);
   });
@@ -329,7 +395,8 @@ TEST_CASE_TEMPLATE("division of integers by zero is an error of the launch", T, 
   std::vector<T> x(kCount, 6), y(kCount, 2), out(kCount);
   for (const Micro op : {Micro::DIV, Micro::REM}) {
     Builder b = Builder::tile({kCount});
-    b.store(b.op(op, KindOf<T>::kind, operand<T>(b, VECTOR, 0), operand<T>(b, VECTOR, 1)), window(2, KindOf<T>::dtype, {1}));
+    b.store(b.op(op, KindOf<T>::kind, operand<T>(b, VECTOR, 0), operand<T>(b, VECTOR, 1)),
+            window(2, KindOf<T>::dtype, {1}));
     on_every_isa([&] {
       CHECK_NOTHROW(b.run({x.data(), y.data(), out.data()}));
       y[kCount - 1] = 0;

@@ -16,7 +16,10 @@ namespace neuron::engine::test {
 namespace {
 
 TEST_CASE_TEMPLATE("copies with any strides", T, uint8_t, uint16_t, uint32_t, uint64_t) {
-  const Dtype dtype = sizeof(T) == 1 ? Dtype::UINT8 : sizeof(T) == 2 ? Dtype::BF16 : sizeof(T) == 4 ? Dtype::FP32 : Dtype::FP64;
+  const Dtype dtype = sizeof(T) == 1   ? Dtype::UINT8
+                      : sizeof(T) == 2 ? Dtype::BF16
+                      : sizeof(T) == 4 ? Dtype::FP32
+                                       : Dtype::FP64;
   const int64_t a = 19, b = 70, c = 67;
   std::vector<T> x(a * b * c), expected, out;
   std::mt19937_64 random(3);
@@ -41,7 +44,9 @@ TEST_CASE_TEMPLATE("copies with any strides", T, uint8_t, uint16_t, uint32_t, ui
     for (int64_t i = 0; i < a; ++i) {
       for (int64_t j = 0; j < b; ++j) {
         for (int64_t l = 0; l < c; ++l) {
-          const auto at = [&](const Window& w) { return w.offset + i * w.strides[0] + j * w.strides[1] + l * w.strides[2]; };
+          const auto at = [&](const Window& w) {
+            return w.offset + i * w.strides[0] + j * w.strides[1] + l * w.strides[2];
+          };
           expected[at(k.to)] = x[at(k.from)];
         }
       }
@@ -126,7 +131,8 @@ TEST_CASE("every fp16 and bf16 number survives a load and a store on every instr
 }
 
 // Rows of a table: indices along dimension 0, whole rows as windows.
-Builder rows(Opcode opcode, int64_t count, int64_t size, int64_t width, IndexMode mode, Combine combine, Dtype dtype = Dtype::FP32) {
+Builder rows(Opcode opcode, int64_t count, int64_t size, int64_t width, IndexMode mode, Combine combine,
+             Dtype dtype = Dtype::FP32) {
   Builder b(opcode, {count, width});
   b.instruction.params = {1, 1, 0, static_cast<int64_t>(mode), static_cast<int64_t>(combine), 0};
   b.add(window(0, dtype, {0, 1}));
@@ -144,7 +150,8 @@ TEST_CASE("rows of a table") {
   std::vector<int64_t> indices(1000);
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i * 7919 % size);
   std::vector<float> out(indices.size() * width);
-  rows(Opcode::GATHER, 1000, size, width, IndexMode::CHECK, Combine::SET).run({table.data(), indices.data(), out.data()});
+  rows(Opcode::GATHER, 1000, size, width, IndexMode::CHECK, Combine::SET)
+      .run({table.data(), indices.data(), out.data()});
   bool equal = true;
   for (size_t i = 0; i < indices.size(); ++i) {
     for (int64_t k = 0; k < width; ++k) equal &= out[i * width + k] == table[indices[i] * width + k];
@@ -162,14 +169,17 @@ TEST_CASE("indices out of range") {
     FAIL("no error");
   } catch (const Error& e) {
     CHECK(e.status() == NRT_EXEC_OOB);
-    CHECK(std::string(e.what()) == "gather: index 50 (component 0 of index 1) is out of range: legal are 0 to 49; in test");
+    CHECK(std::string(e.what()) ==
+          "gather: index 50 (component 0 of index 1) is out of range: legal are 0 to 49; in test");
   }
   rows(Opcode::GATHER, 3, 50, 4, IndexMode::CLAMP, Combine::SET).run({table.data(), indices.data(), out.data()});
   CHECK(out == std::vector<float>{12, 13, 14, 15, 196, 197, 198, 199, 0, 1, 2, 3});
   const auto before = table;
   rows(Opcode::SCATTER, 3, 50, 4, IndexMode::CLAMP, Combine::ADD).run({table.data(), indices.data(), out.data()});
   for (size_t i = 0; i < table.size(); ++i) CHECK(table[i] == before[i] + (i >= 12 && i < 16 ? out[i - 12] : 0));
-  CHECK_THROWS_AS(rows(Opcode::SCATTER, 3, 50, 4, IndexMode::CHECK, Combine::ADD).run({table.data(), indices.data(), out.data()}), Error);
+  CHECK_THROWS_AS(
+      rows(Opcode::SCATTER, 3, 50, 4, IndexMode::CHECK, Combine::ADD).run({table.data(), indices.data(), out.data()}),
+      Error);
 }
 
 TEST_CASE("gather of single elements by two components") {
@@ -202,13 +212,17 @@ TEST_CASE("duplicate updates combine in the order of the indices, for any number
         for (int64_t k = 0; k < width; ++k) {
           float& o = expected[indices[i] * width + k];
           const float u = updates[i * width + k];
-          o = combine == Combine::SET ? u : combine == Combine::ADD ? o + u : combine == Combine::MIN ? std::min(o, u) : std::max(o, u);
+          o = combine == Combine::SET   ? u
+              : combine == Combine::ADD ? o + u
+              : combine == Combine::MIN ? std::min(o, u)
+                                        : std::max(o, u);
         }
       }
       for (const int n : {1, 2, 5}) {
         set_threads(n);
         std::vector<float> out(size * width, 10);
-        rows(Opcode::SCATTER, count, size, width, IndexMode::CHECK, combine).run({out.data(), indices.data(), updates.data()});
+        rows(Opcode::SCATTER, count, size, width, IndexMode::CHECK, combine)
+            .run({out.data(), indices.data(), updates.data()});
         CHECK(out == expected);
       }
     }

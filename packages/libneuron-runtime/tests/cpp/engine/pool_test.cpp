@@ -1,4 +1,5 @@
-// The pool: every chunk runs once, errors reach the caller, nested and concurrent use, forks, changing numbers of threads.
+// The pool: every chunk runs once, errors reach the caller, nested and concurrent use, forks, changing numbers of
+// threads.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
@@ -53,9 +54,8 @@ TEST_CASE("the first chunk's exception is thrown again and the pool goes on") {
 TEST_CASE("a chunk that uses the pool runs inline") {
   set_threads(3);
   std::atomic<int64_t> sum{0};
-  parallel_for(20, 1, [&](int64_t, int64_t) {
-    parallel_for(50, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
-  });
+  parallel_for(20, 1,
+               [&](int64_t, int64_t) { parallel_for(50, 1, [&](int64_t begin, int64_t end) { sum += end - begin; }); });
   CHECK(sum == 1000);
   set_threads(2);
 }

@@ -1,5 +1,5 @@
-// TILE in ROW and COLUMN mode. The references follow the schema's order of summation, so that results must be equal bit for bit, on every
-// instruction set and for any number of threads.
+// TILE in ROW and COLUMN mode. The references follow the schema's order of summation, so that results must be equal bit
+// for bit, on every instruction set and for any number of threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -56,7 +56,8 @@ template <class T>
 void check(const Shape& s, Micro op, TileMode mode, Dtype dtype) {
   const auto rank = static_cast<int>(s.extents.size());
   int64_t low = 0, high = 0;
-  for (int d = 0; d < rank; ++d) (s.strides[d] < 0 ? low : high) += s.strides[d] * std::max<int64_t>(s.extents[d] - 1, 0);
+  for (int d = 0; d < rank; ++d)
+    (s.strides[d] < 0 ? low : high) += s.strides[d] * std::max<int64_t>(s.extents[d] - 1, 0);
   std::vector<T> memory(static_cast<size_t>(high - low + 1));
   std::mt19937 random(7);
   for (T& x : memory) {
@@ -85,9 +86,11 @@ void check(const Shape& s, Micro op, TileMode mode, Dtype dtype) {
     std::vector<T> row(reduced_size);
     for (int64_t r = 0; r < reduced_size; ++r) {
       int64_t address = in.offset, rest = r;
-      for (int d = rank - 1; d >= rank - s.reduced; --d) address += rest % s.extents[d] * s.strides[d], rest /= s.extents[d];
+      for (int d = rank - 1; d >= rank - s.reduced; --d)
+        address += rest % s.extents[d] * s.strides[d], rest /= s.extents[d];
       rest = k;
-      for (int d = rank - s.reduced - 1; d >= 0; --d) address += rest % s.extents[d] * s.strides[d], rest /= s.extents[d];
+      for (int d = rank - s.reduced - 1; d >= 0; --d)
+        address += rest % s.extents[d] * s.strides[d], rest /= s.extents[d];
       row[r] = memory[address];
     }
     expected[k] = reduce_reference<T>(op, mode, row);
@@ -102,7 +105,8 @@ void check(const Shape& s, Micro op, TileMode mode, Dtype dtype) {
       std::vector<int64_t> indices(kept_size + 1, 7);
       b.run({memory.data(), is_arg(op) ? static_cast<void*>(indices.data()) : result.data()});
       bool equal = true;
-      for (int64_t k = 0; k < kept_size; ++k) equal &= same(is_arg(op) ? static_cast<double>(indices[k]) : static_cast<double>(result[k]), expected[k]);
+      for (int64_t k = 0; k < kept_size; ++k)
+        equal &= same(is_arg(op) ? static_cast<double>(indices[k]) : static_cast<double>(result[k]), expected[k]);
       const std::string isa_name = list.sets[i]->name, op_name = schema::find(op)->name;
       const int mode_code = static_cast<int>(mode);
       CAPTURE(s.name);
@@ -146,7 +150,8 @@ std::vector<Shape> shapes() {
 TEST_CASE("reductions of floats") {
   for (const Shape& s : shapes()) {
     for (const TileMode mode : {TileMode::ROW, TileMode::COLUMN}) {
-      for (const Micro op : {Micro::REDUCE_SUM, Micro::REDUCE_PROD, Micro::REDUCE_MAX, Micro::REDUCE_MIN, Micro::REDUCE_ARGMAX, Micro::REDUCE_ARGMIN}) {
+      for (const Micro op : {Micro::REDUCE_SUM, Micro::REDUCE_PROD, Micro::REDUCE_MAX, Micro::REDUCE_MIN,
+                             Micro::REDUCE_ARGMAX, Micro::REDUCE_ARGMIN}) {
         check<float>(s, op, mode, Dtype::FP32);
       }
     }
@@ -157,7 +162,8 @@ TEST_CASE("reductions of integers") {
   for (const Shape& s : shapes()) {
     if (s.extents[0] * s.extents.back() > 50000) continue;
     for (const TileMode mode : {TileMode::ROW, TileMode::COLUMN}) {
-      for (const Micro op : {Micro::REDUCE_SUM, Micro::REDUCE_PROD, Micro::REDUCE_MAX, Micro::REDUCE_MIN, Micro::REDUCE_ARGMAX, Micro::REDUCE_ARGMIN}) {
+      for (const Micro op : {Micro::REDUCE_SUM, Micro::REDUCE_PROD, Micro::REDUCE_MAX, Micro::REDUCE_MIN,
+                             Micro::REDUCE_ARGMAX, Micro::REDUCE_ARGMIN}) {
         check<int32_t>(s, op, mode, Dtype::INT32);
         check<int64_t>(s, op, mode, Dtype::INT64);
       }
@@ -176,7 +182,8 @@ TEST_CASE("softmax and layer norm in one instruction") {
         CAPTURE(n);
         std::vector<float> x(rows * n), y(rows * n), z(rows * n);
         for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 0.37f) * 4;
-        const Window w = window(0, Dtype::FP32, {n, 1}), wy = window(1, Dtype::FP32, {n, 1}), wz = window(2, Dtype::FP32, {n, 1});
+        const Window w = window(0, Dtype::FP32, {n, 1}), wy = window(1, Dtype::FP32, {n, 1}),
+                     wz = window(2, Dtype::FP32, {n, 1});
         Builder b = Builder::tile({rows, n}, mode, 1);
         const int v = b.load(w);
         const int e = b.f32(Micro::EXP, b.f32(Micro::SUB, v, b.f32(Micro::REDUCE_MAX, v)));
@@ -198,7 +205,8 @@ TEST_CASE("softmax and layer norm in one instruction") {
           const double deviation = std::sqrt(square / static_cast<double>(n) + 1e-5);
           for (int64_t i = 0; i < n; ++i) {
             const double soft = std::exp(p[i] - largest) / sum;
-            worst = std::max({worst, std::fabs(y[r * n + i] - soft) / soft, std::fabs(z[r * n + i] - (p[i] - mean) / deviation)});
+            worst = std::max(
+                {worst, std::fabs(y[r * n + i] - soft) / soft, std::fabs(z[r * n + i] - (p[i] - mean) / deviation)});
           }
         }
         CHECK(worst < 1e-5);
@@ -217,7 +225,8 @@ TEST_CASE("kept operands and stores beside element ones") {
   for (int64_t i = 0; i < rows; ++i) bias[i] = static_cast<float>(i);
   for (const TileMode mode : {TileMode::ROW, TileMode::COLUMN}) {
     Builder b = Builder::tile({rows, n}, mode, 1);
-    const int product = b.f32(Micro::MUL, b.load(window(0, Dtype::FP32, {n, 1})), b.load(window(1, Dtype::FP32, {0, 1})));
+    const int product =
+        b.f32(Micro::MUL, b.load(window(0, Dtype::FP32, {n, 1})), b.load(window(1, Dtype::FP32, {0, 1})));
     const int shift = b.load(window(2, Dtype::FP32, {1, 0}));
     const int sum = b.f32(Micro::ADD, b.f32(Micro::REDUCE_SUM, b.f32(Micro::ADD, product, shift)), shift);
     b.store(sum, window(4, Dtype::FP64, {1, 0}));

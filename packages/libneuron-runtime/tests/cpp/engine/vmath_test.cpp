@@ -1,5 +1,5 @@
-// Transcendental functions against libm in double or long double, over all magnitudes: errors in units of the last place, and the
-// special numbers. The bounds are the schema's.
+// Transcendental functions against libm in double or long double, over all magnitudes: errors in units of the last
+// place, and the special numbers. The bounds are the schema's.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -29,11 +29,13 @@ double digamma_reference(double x) {
   }
   for (; y < 40; ++y) r -= 1 / y;
   const long double q = 1 / (y * y);
-  return static_cast<double>(r + std::log(y) - 0.5L / y - q * (1.0L / 12 - q * (1.0L / 120 - q * (1.0L / 252 - q * (1.0L / 240)))));
+  return static_cast<double>(r + std::log(y) - 0.5L / y -
+                             q * (1.0L / 12 - q * (1.0L / 120 - q * (1.0L / 252 - q * (1.0L / 240)))));
 }
 double erf_inv_reference(double x) {
   if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
-  if (std::fabs(x) < 1e-4) return x * 0.88622692545275801365 * (1 + x * x * 0.26179938779914943654);  // sqrt(pi) / 2, pi / 12
+  if (std::fabs(x) < 1e-4)
+    return x * 0.88622692545275801365 * (1 + x * x * 0.26179938779914943654);  // sqrt(pi) / 2, pi / 12
   long double z = 0.5L * x;
   for (int i = 0; i < 60; ++i) {
     // Newton on log(1 - |erf|) converges in the tails too.
@@ -93,7 +95,9 @@ double ulps(float got, double exact) {
   if (std::isnan(rounded) || std::isnan(got)) return std::isnan(rounded) && std::isnan(got) ? 0 : 1e9;
   if (std::isinf(rounded) || std::isinf(got)) {
     if (rounded == got) return 0;
-    return std::isinf(got) && std::signbit(got) == std::signbit(rounded) && std::fabs(exact) > 0.9999995 * Limits::max() ? 1 : 1e9;
+    return std::isinf(got) && std::signbit(got) == std::signbit(rounded) && std::fabs(exact) > 0.9999995 * Limits::max()
+               ? 1
+               : 1e9;
   }
   int e;
   std::frexp(std::fabs(exact), &e);
@@ -102,11 +106,30 @@ double ulps(float got, double exact) {
 
 std::vector<float> arguments() {
   std::vector<float> x;
-  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 20011) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 20011)
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   for (float v = -12; v < 12; v += 0.0003f) x.push_back(v);
   for (float v = -1.001f; v < 1.001f; v += 0.00003f) x.push_back(v);
-  for (const float v : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, 0.5f, kInf, -kInf, Limits::quiet_NaN(), Limits::min(), Limits::denorm_min(),
-                        -Limits::denorm_min(), Limits::max(), Limits::lowest(), 88.72284f, -103.97208f, 89.0f, 1.4616321f, 105615.0f, 1e20f}) {
+  for (const float v : {0.0f,
+                        -0.0f,
+                        1.0f,
+                        -1.0f,
+                        2.0f,
+                        0.5f,
+                        kInf,
+                        -kInf,
+                        Limits::quiet_NaN(),
+                        Limits::min(),
+                        Limits::denorm_min(),
+                        -Limits::denorm_min(),
+                        Limits::max(),
+                        Limits::lowest(),
+                        88.72284f,
+                        -103.97208f,
+                        89.0f,
+                        1.4616321f,
+                        105615.0f,
+                        1e20f}) {
     x.push_back(v);
   }
   return x;
@@ -142,7 +165,8 @@ TEST_CASE("functions are within the schema's bounds") {
       } else {
         size_t different = 0;
         for (size_t i = 0; i < y.size(); ++i) {
-          different += std::bit_cast<uint32_t>(y[i]) != std::bit_cast<uint32_t>(first[i]) && !(std::isnan(y[i]) && std::isnan(first[i]));
+          different += std::bit_cast<uint32_t>(y[i]) != std::bit_cast<uint32_t>(first[i]) &&
+                       !(std::isnan(y[i]) && std::isnan(first[i]));
         }
         CHECK(different == 0);
       }
@@ -152,8 +176,21 @@ TEST_CASE("functions are within the schema's bounds") {
 }
 
 TEST_CASE("pow and atan2") {
-  const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 0.5f, -0.5f, 3.0f, -3.0f, 1.5f, -1.5f, 1e-3f, 1e10f, -1e10f, 1e-40f, -1e-40f, 0.9999999f,
-                          16777217.0f, kInf, -kInf, Limits::quiet_NaN(), Limits::max(), 100.25f, -7.0f, 8.0f, 0.3333f, -127.0f, 1.0000001f};
+  const float values[] = {0.0f,          -0.0f,
+                          1.0f,          -1.0f,
+                          2.0f,          -2.0f,
+                          0.5f,          -0.5f,
+                          3.0f,          -3.0f,
+                          1.5f,          -1.5f,
+                          1e-3f,         1e10f,
+                          -1e10f,        1e-40f,
+                          -1e-40f,       0.9999999f,
+                          16777217.0f,   kInf,
+                          -kInf,         Limits::quiet_NaN(),
+                          Limits::max(), 100.25f,
+                          -7.0f,         8.0f,
+                          0.3333f,       -127.0f,
+                          1.0000001f};
   std::vector<float> x, y;
   for (const float a : values) {
     for (const float b : values) x.push_back(a), y.push_back(b);
@@ -170,7 +207,8 @@ TEST_CASE("pow and atan2") {
   } const cases[] = {{Micro::POW, std::pow, 1.0}, {Micro::ATAN2, std::atan2, 1.0}};
   for (const auto& c : cases) {
     Builder b = Builder::tile({static_cast<int64_t>(x.size())});
-    b.store(b.f32(c.op, b.load(window(0, Dtype::FP32, {1})), b.load(window(1, Dtype::FP32, {1}))), window(2, Dtype::FP32, {1}));
+    b.store(b.f32(c.op, b.load(window(0, Dtype::FP32, {1})), b.load(window(1, Dtype::FP32, {1}))),
+            window(2, Dtype::FP32, {1}));
     b.run({x.data(), y.data(), out.data()});
     double worst = 0;
     size_t at = 0;

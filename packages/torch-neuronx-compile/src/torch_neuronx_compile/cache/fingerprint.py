@@ -25,7 +25,13 @@ def compiler() -> str:
     digest = hashlib.blake2b(digest_size=16)
     torch = sys.modules.get("torch")
     torch_version = torch.__version__ if torch is not None else _version("torch")
-    for text in (FORMAT, _version("torch-neuronx-compile"), _version("libneuron-runtime"), torch_version, sys.byteorder):
+    for text in (
+        FORMAT,
+        _version("torch-neuronx-compile"),
+        _version("libneuron-runtime"),
+        torch_version,
+        sys.byteorder,
+    ):
         digest.update(f"{text}\n".encode())
     root = Path(__file__).parent.parent
     for folder, folders, files in os.walk(root):
@@ -41,7 +47,8 @@ def compiler() -> str:
 def plugins() -> str:
     """The packages that add lowerings. Slow (a walk over all installed packages); only for what they can change."""
     names = sorted(
-        f"{entry.name} {entry.value} {entry.dist.version if entry.dist else ''}" for entry in entry_points(group="torch_neuronx.lowerings")
+        f"{entry.name} {entry.value} {entry.dist.version if entry.dist else ''}"
+        for entry in entry_points(group="torch_neuronx.lowerings")
     )
     return "; ".join(names)
 

@@ -125,7 +125,9 @@ class Store:
             connection.execute(
                 "DELETE FROM programs WHERE id IN (SELECT id FROM programs ORDER BY id LIMIT ?)", (max(1, count // 4),)
             )
-            connection.execute("DELETE FROM classes WHERE program IS NOT NULL AND program NOT IN (SELECT key FROM programs)")
+            connection.execute(
+                "DELETE FROM classes WHERE program IS NOT NULL AND program NOT IN (SELECT key FROM programs)"
+            )
 
     def _guarded(self, work: Callable[[sqlite3.Connection], T], otherwise: T, *, writing: bool) -> T:
         """Run on the open store; `otherwise` when there is none. A damaged file is replaced once."""
@@ -153,11 +155,15 @@ class Store:
         assert self.path is not None
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.path.exists() and not os.access(self.path.parent, os.W_OK):  # somebody else's, filled in advance
-            connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False)
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False
+            )
         else:
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may lose the last entries, never break the file
+            connection.execute(
+                "PRAGMA synchronous = NORMAL"
+            )  # a power failure may lose the last entries, never break the file
             connection.executescript(_SCHEMA)
         self._connection, self._process = connection, os.getpid()
         return connection
@@ -189,7 +195,9 @@ class Store:
         self._close()
         name = f"{self.path.name}.damaged-{os.getpid()}-{time.time_ns()}"
         warnings.warn(
-            f"the program store {self.path} is damaged ({error}); it is kept as {name} and begun anew", StoreWarning, stacklevel=2
+            f"the program store {self.path} is damaged ({error}); it is kept as {name} and begun anew",
+            StoreWarning,
+            stacklevel=2,
         )
         try:
             os.replace(self.path, self.path.with_name(name))

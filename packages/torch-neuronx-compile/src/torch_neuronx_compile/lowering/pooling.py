@@ -35,7 +35,9 @@ class Windows:
             if ceil_mode:
                 size = int(size)
                 count = -(-(size + 2 * p - span) // s) + 1
-                count -= (count - 1) * s >= size + p  # the last window must start inside of the input or its left padding
+                count -= (
+                    count - 1
+                ) * s >= size + p  # the last window must start inside of the input or its left padding
             else:
                 count = (size + 2 * p - span) // s + 1
             self.out.append(count)

@@ -213,7 +213,9 @@ def geometric(x: Value, p: Operand, generator: Any, seed: Value, offset: Value) 
 def multinomial(weights: Value, count: int, replacement: bool, generator: Any, seed: Value, offset: Value) -> Value:
     """Indices drawn by weight: the number of running sums that a uniform number of the total exceeds."""
     if not replacement and count > 1:
-        raise Unsupported("aten::multinomial of several samples without replacement; one sample, or replacement=True, works")
+        raise Unsupported(
+            "aten::multinomial of several samples without replacement; one sample, or replacement=True, works"
+        )
     classes = weights.rank - 1
     size = weights.shape[classes]
     wide = hlo.convert(weights, "f32" if weights.dtype != "f64" else "f64")

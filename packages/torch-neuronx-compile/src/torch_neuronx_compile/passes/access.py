@@ -111,7 +111,7 @@ def compose(shape: Sequence[Size], inner_offset: Size, inner: Strides, extents: 
         if is_number(stride, 0) or is_number(size, 1):
             result.append(0)
             continue
-        for digit, place in enumerate(places):
+        for digit, place in enumerate(places):  # noqa: B007 (read after the loop)
             step = quotient(stride, place)
             if step is not None and not is_number(step, 0):
                 break
@@ -122,7 +122,9 @@ def compose(shape: Sequence[Size], inner_offset: Size, inner: Strides, extents: 
             last[digit] = last[digit] + (size - 1) * step
         else:
             low[digit] = low[digit] + (size - 1) * step
-    if len(sizes) > 1 and not all(at_most(0, a) and at_most(b, n - 1) for a, b, n in zip(low, last, sizes, strict=True)):
+    if len(sizes) > 1 and not all(
+        at_most(0, a) and at_most(b, n - 1) for a, b, n in zip(low, last, sizes, strict=True)
+    ):
         return None
     where = inner_offset
     for digit, step in zip(first, steps, strict=True):

@@ -57,7 +57,9 @@ class _Emitter:
     def add(self, opcode: str, engine: str, extents: list[Size], windows: list[Window], micro: list, params: list, where: str,
             writes: set[int]) -> None:  # fmt: skip
         if len(extents) > MAX_LOOPS:
-            raise CompileError(where, f"needs {len(extents)} nested loops, of which an instruction has at most {MAX_LOOPS}")
+            raise CompileError(
+                where, f"needs {len(extents)} nested loops, of which an instruction has at most {MAX_LOOPS}"
+            )
         self.instructions.append(Instruction(opcode, engine, extents, windows, micro, params, where, frozenset(writes)))
 
     # ---- copies -----------------------------------------------------------------------------------------------------
@@ -150,7 +152,9 @@ class _Emitter:
                 self.copy(access, shape, Place(place.buffer, offset, place.strides), node.location)
             start = start + shape[dimension]
 
-    def lies_at(self, access: Access, shape: tuple[Size, ...], buffer: Buffer, offset: Size, strides: tuple[Size, ...]) -> bool:
+    def lies_at(
+        self, access: Access, shape: tuple[Size, ...], buffer: Buffer, offset: Size, strides: tuple[Size, ...]
+    ) -> bool:
         """Whether an operand was computed straight into this window. A node that is joined twice lies in one part only."""
         if access.node not in self.places:
             return False
@@ -174,7 +178,9 @@ class _Emitter:
         buffer, offset, source = self.resolve(node.operands[0], node.shape)
         along = node.attributes["dimension"]
         others = [d for d in range(len(node.shape)) if d != along]
-        extents, (read, written) = collapse([node.shape[d] for d in others], [[s[d] for d in others] for s in (source, place.strides)])
+        extents, (read, written) = collapse(
+            [node.shape[d] for d in others], [[s[d] for d in others] for s in (source, place.strides)]
+        )
         windows = [Window(buffer, node.operands[0].dtype, offset, [*read, source[along]]),
                    Window(place.buffer, node.dtype, place.offset, [*written, place.strides[along]])]  # fmt: skip
         params = [COMBINE[node.attributes["body"]], int(node.attributes["reverse"])]
@@ -189,7 +195,9 @@ class _Emitter:
         batch = [d for d in range(len(node.shape)) if d not in a["offset_dims"]]
         loops = _IndexLoops(a["index_shape"], a["index_vector_dim"])
         loops.set_index(self, indices)
-        loops.add_window([slices[d] for d in window], [strides[d] for d in window], [place.strides[d] for d in a["offset_dims"]])
+        loops.add_window(
+            [slices[d] for d in window], [strides[d] for d in window], [place.strides[d] for d in a["offset_dims"]]
+        )
         loops.batch_strides = [place.strides[d] for d in batch]
         table = [(strides[d], sizes[d] - slices[d]) for d in a["start_index_map"]]
         self.indexed("GATHER", node, loops, (buffer, offset, x.dtype), (place.buffer, place.offset, node.dtype), table,
@@ -298,7 +306,9 @@ class Body:
                 self._add(node, place.buffer, place.offset, place.strides, group.frames[node])
         self.where = "; ".join(names)
 
-    def _add(self, key: Access | Node, buffer: Buffer | None, offset: Size, strides: Sequence[Size], frame: Frame) -> None:
+    def _add(
+        self, key: Access | Node, buffer: Buffer | None, offset: Size, strides: Sequence[Size], frame: Frame
+    ) -> None:
         self._numbers[id(key)] = len(self._windows)
         self._windows.append(self.group.window(strides, frame))
         self._memory.append((buffer, offset))
@@ -337,7 +347,9 @@ class Body:
                 register = self._registers[node]
                 if self.group.repeats_along_rows(node):
                     # A register that is the same for a whole row is stored once a row; this one is wanted at every element.
-                    always = self.program.emit("GE", "I64", self.program.emit("IOTA", "I64", last_loop), self.program.number(0, "i64"))
+                    always = self.program.emit(
+                        "GE", "I64", self.program.emit("IOTA", "I64", last_loop), self.program.number(0, "i64")
+                    )
                     register = self.program.emit("SELECT", kind, always, register, register)
                 self.program.store(pattern, register, kind)
 
@@ -395,7 +407,9 @@ class _Matmul:
         )
         rows, row_strides = collapse(rows, row_strides)
         columns, column_strides = collapse(columns, column_strides)
-        depth, depth_strides = collapse([a["lhs_shape"][d] for d in xc], [[left[d] for d in xc], [right[d] for d in yc]])
+        depth, depth_strides = collapse(
+            [a["lhs_shape"][d] for d in xc], [[left[d] for d in xc], [right[d] for d in yc]]
+        )
         # What cannot be one loop of rows or columns becomes a batch that one side does not move along.
         sizes = [*batch, *rows[:-1], *columns[:-1]]
         strides = [[*b, *r[:-1], *c[:-1]] for b, r, c in zip(batch_strides, row_strides, column_strides, strict=True)]
@@ -412,7 +426,9 @@ class _Matmul:
         kind = "F32" if STORAGE[lhs.dtype][1] == "F32" else "I64"
         accumulated = body.program.emit("ACC", kind)
         accumulated = (
-            body.program.round(accumulated, dot.dtype) if kind == "F32" else body.program.convert(accumulated, "i64", dot.dtype)
+            body.program.round(accumulated, dot.dtype)
+            if kind == "F32"
+            else body.program.convert(accumulated, "i64", dot.dtype)
         )
         body.write(strides[2:], accumulated=accumulated)
         windows = [
@@ -420,7 +436,16 @@ class _Matmul:
             Window(right_buffer, rhs.dtype, right_offset, strides[1]),
             *body.patterns,
         ]
-        emitter.add("MATMUL", "PE", [*loops, *tail], windows, body.program.micro, [len(loops), KINDS[kind]], body.where, body.stored)
+        emitter.add(
+            "MATMUL",
+            "PE",
+            [*loops, *tail],
+            windows,
+            body.program.micro,
+            [len(loops), KINDS[kind]],
+            body.where,
+            body.stored,
+        )
 
 
 def emit(placement: Placement) -> list[Instruction]:

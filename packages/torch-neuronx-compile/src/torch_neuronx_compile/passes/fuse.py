@@ -13,7 +13,17 @@ from heapq import heapify, heappop, heappush
 from torch_neuronx_compile.dim import Size, hint
 from torch_neuronx_compile.passes.access import compose
 from torch_neuronx_compile.passes.group import Group
-from torch_neuronx_compile.passes.plan import FREE, MOVERS, SOURCES, Access, Inlined, Node, Plan, is_identity, stored_strides
+from torch_neuronx_compile.passes.plan import (
+    FREE,
+    MOVERS,
+    SOURCES,
+    Access,
+    Inlined,
+    Node,
+    Plan,
+    is_identity,
+    stored_strides,
+)
 
 # Operations that cost about as much as a load. The others are dear: they are computed once and kept.
 CHEAP = frozenset((
@@ -303,4 +313,3 @@ def fuse(plan: Plan) -> Fusion:
     self.store()
     self.schedule()
     return self.result
-

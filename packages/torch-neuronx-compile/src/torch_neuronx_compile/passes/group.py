@@ -57,7 +57,11 @@ class Group:
         names = ", ".join(f"%{node.number} {node.op}" for node in self.members)
         kept, reduced = self.loops
         sizes = [[self.factors[i] for i in part] for part in (kept, reduced)]
-        return f"{self.kind} {self.mode} {sizes[0]} over {sizes[1]}: {names}" if reduced else f"{self.kind} {sizes[0]}: {names}"
+        return (
+            f"{self.kind} {self.mode} {sizes[0]} over {sizes[1]}: {names}"
+            if reduced
+            else f"{self.kind} {sizes[0]}: {names}"
+        )
 
     @property
     def members(self) -> list[Node]:
@@ -117,7 +121,11 @@ class Group:
     def union(self, other: Group) -> Group | None:
         """One group with the members of both, or None when one instruction cannot do the work of both or should not."""
         base, added = (self, other) if self.reduced or self.kind == "MATMUL" or not other.reduced else (other, self)
-        if base.kind not in ("TILE", "MATMUL") or added.kind != "TILE" or (base.kind == "MATMUL" and added.mode != "MAP"):
+        if (
+            base.kind not in ("TILE", "MATMUL")
+            or added.kind != "TILE"
+            or (base.kind == "MATMUL" and added.mode != "MAP")
+        ):
             return None
         if base.kind == "MATMUL" and (base.random or added.random):
             return None
@@ -179,14 +187,20 @@ class Group:
                 # is not worth a pass over memory saved.
                 kept = [i for i in range(len(self.factors)) if i not in self.reduced]
                 inner = len(self.factors) - 1 if self.mode != "COLUMN" else kept[-1] if kept else -1
-                if inner >= 0 and len(own[inner]) > 1 and (self.kind == "MATMUL" or hint(factors[own[inner][-1]]) < SHORT_LOOP):
+                if (
+                    inner >= 0
+                    and len(own[inner]) > 1
+                    and (self.kind == "MATMUL" or hint(factors[own[inner][-1]]) < SHORT_LOOP)
+                ):
                     return None
             union.factors = tuple(factors)
             union.reduced = frozenset(k for i in self.reduced for k in own[i])
             runs = [tuple(new[i] for i in run) for run in theirs]
         if added.reduced and frozenset(k for i in added.reduced for k in runs[i]) != union.reduced:
             return None
-        union.frames = dict(self.frames) if own is None else {node: _moved(frame, own) for node, frame in self.frames.items()}
+        union.frames = (
+            dict(self.frames) if own is None else {node: _moved(frame, own) for node, frame in self.frames.items()}
+        )
         for node, frame in added.frames.items():
             union.frames[node] = _moved(frame, runs)
         return union
@@ -199,7 +213,9 @@ class Group:
         """Whether the loops visit the elements of random members in row-major order, by which the numbers are counted."""
         kept, reduced = self.loops
         in_order = kept + reduced == list(range(len(self.factors)))
-        return in_order and not any(node.op == "random_bits" and self.reduced and self.is_row(node) for node in self.frames)
+        return in_order and not any(
+            node.op == "random_bits" and self.reduced and self.is_row(node) for node in self.frames
+        )
 
     def _fits_rows(self, nodes: Iterable[Node]) -> bool:
         """Whether new members may share an instruction with its reductions: elements are visited again after a reduction only
@@ -212,7 +228,9 @@ class Group:
             accesses = self.uses[node]
             if not again and any(access.node in self.frames and access.node not in self.moving for access in accesses):
                 return False
-            if node.op == "random_bits" or (node.op != "reduce" and any(self._moves(node, access) for access in accesses)):
+            if node.op == "random_bits" or (
+                node.op != "reduce" and any(self._moves(node, access) for access in accesses)
+            ):
                 self.moving.add(node)
         return True
 
@@ -238,7 +256,9 @@ class Group:
         return any(not is_number(window[i], 0) for i in self.reduced)
 
 
-def refine(a: Sequence[Size], b: Sequence[Size]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[Size]] | None:
+def refine(
+    a: Sequence[Size], b: Sequence[Size]
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[Size]] | None:
     """The fewest sizes of which both lists are made: for each entry of `a`, and of `b`, its run of them; None if there are none."""
     if len(a) == len(b) and all(map(same, a, b)):
         whole = [(i,) for i in range(len(a))]

@@ -93,7 +93,9 @@ class _Layout:
     def whole(self, operation: Operation) -> Node:
         """A node that takes its operands as they are."""
         type = operation.types[0]
-        return self.node(operation.name, [self.of(v) for v in operation.operands], type.shape, type.dtype, operation.attributes)
+        return self.node(
+            operation.name, [self.of(v) for v in operation.operands], type.shape, type.dtype, operation.attributes
+        )
 
     def scan(self, operation: Operation) -> Node:
         type = operation.types[0]
@@ -188,8 +190,12 @@ def _random_bits(layout: _Layout, operation: Operation) -> Node:
     seed, offset = (layout.of(value) for value in operation.operands)
     numbers = [a.node.attributes.get("number") for a in (seed, offset)]
     if seed.node.op != "scalar" or offset.node.op != "scalar" or numbers[1] != numbers[0] + 1:
-        raise CompileError(operation.location, "random_bits needs two neighbouring scalars of the launch, its seed and its offset")
-    return layout.node("random_bits", (), type.shape, "i32", {"word": operation.attributes["word"], "number": numbers[0]})
+        raise CompileError(
+            operation.location, "random_bits needs two neighbouring scalars of the launch, its seed and its offset"
+        )
+    return layout.node(
+        "random_bits", (), type.shape, "i32", {"word": operation.attributes["word"], "number": numbers[0]}
+    )
 
 
 def _dynamic_starts(layout: _Layout, values: Sequence[Value], largest: Sequence[Size]) -> Access:
@@ -214,7 +220,9 @@ def _dynamic_slice(layout: _Layout, operation: Operation) -> Node:
     attributes = {"offset_dims": dims, "collapsed_slice_dims": (), "operand_batching_dims": (), "start_indices_batching_dims": (),
                   "start_index_map": dims, "index_vector_dim": 0, "slice_sizes": operation.attributes["sizes"],
                   "out_of_range": "clamp", "index_shape": (len(starts),), "sizes": x.shape}  # fmt: skip
-    return layout.node("gather", (layout.in_memory(x), _dynamic_starts(layout, starts, largest)), type.shape, type.dtype, attributes)
+    return layout.node(
+        "gather", (layout.in_memory(x), _dynamic_starts(layout, starts, largest)), type.shape, type.dtype, attributes
+    )
 
 
 def _dynamic_update_slice(layout: _Layout, operation: Operation) -> Node:
@@ -328,7 +336,9 @@ def _pad(layout: _Layout, operation: Operation) -> Node:
 
 
 def _unsupported(layout: _Layout, operation: Operation) -> Node:
-    raise CompileError(operation.location, f"the call of {operation.attributes['target']!r} has no program on this target")
+    raise CompileError(
+        operation.location, f"the call of {operation.attributes['target']!r} has no program on this target"
+    )
 
 
 _BUILDERS: dict[str, Callable[[_Layout, Operation], Node]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from libneuron_runtime.program import disassemble
-
 from torch_neuronx_compile.artifacts import Artifacts
 from torch_neuronx_compile.passes import legality
 from torch_neuronx_compile.passes.emit import emit

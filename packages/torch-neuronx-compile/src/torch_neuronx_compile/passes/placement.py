@@ -65,7 +65,9 @@ class _Placer:
         """Inputs and outputs."""
         plan = self.fusion.plan
         for node in plan.inputs:
-            buffer = Buffer("INPUT", len(self.result.inputs), _bytes(node.shape, node.strides, node.contiguous, node.dtype))
+            buffer = Buffer(
+                "INPUT", len(self.result.inputs), _bytes(node.shape, node.strides, node.contiguous, node.dtype)
+            )
             self.result.inputs.append(buffer)
             self.places[node] = Place(buffer, 0, node.strides)
         for k, (root, output) in enumerate(zip(self.fusion.roots, plan.outputs, strict=True)):
@@ -123,7 +125,9 @@ class _Placer:
             if node not in self.places:
                 if node not in self.stored:
                     continue
-                self.places[node] = Place(Buffer("TEMP", 0, _bytes(node.shape, node.strides, node.strides, node.dtype)), 0, node.strides)
+                self.places[node] = Place(
+                    Buffer("TEMP", 0, _bytes(node.shape, node.strides, node.strides, node.dtype)), 0, node.strides
+                )
             place = self.places[node]
             if node.op == "concatenate":
                 start: Size = 0

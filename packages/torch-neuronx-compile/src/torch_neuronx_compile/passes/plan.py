@@ -90,7 +90,9 @@ class Plan:
 
     __slots__ = ("nodes", "inputs", "scalars", "outputs", "excess_precision")
 
-    def __init__(self, nodes: list[Node], inputs: list[Node], scalars: int, outputs: list[Output], excess_precision: bool = False):
+    def __init__(
+        self, nodes: list[Node], inputs: list[Node], scalars: int, outputs: list[Output], excess_precision: bool = False
+    ):
         self.nodes = nodes
         self.inputs = inputs
         self.scalars = scalars
@@ -114,14 +116,18 @@ def is_identity(access: Access, shape: tuple[Size, ...]) -> bool:
     return len(mine) == len(own) and all(same(a, c) and same(b, d) for (a, b), (c, d) in zip(mine, own, strict=True))
 
 
-def stored_strides(node: Node, access: Access, shape: tuple[Size, ...], strides: tuple[Size, ...]) -> tuple[Size, ...] | None:
+def stored_strides(
+    node: Node, access: Access, shape: tuple[Size, ...], strides: tuple[Size, ...]
+) -> tuple[Size, ...] | None:
     """Strides under which a node can be stored so that `access`, from a space of sizes `shape`, finds its elements in a
     window with `strides`; None when the access does not read each element of the node exactly once."""
     if access.dtype != node.dtype or not is_number(access.offset, 0):
         return None
     if is_identity(access, shape) and len(shape) == len(node.shape):
         return strides
-    left = [(n, read, wanted) for n, read, wanted in zip(shape, access.strides, strides, strict=True) if not is_number(n, 1)]
+    left = [
+        (n, read, wanted) for n, read, wanted in zip(shape, access.strides, strides, strict=True) if not is_number(n, 1)
+    ]
     sizes = [n for n, _, _ in left]
     if all(same(read, own) for (_, read, _), own in zip(left, row_major(sizes), strict=True)):
         if same(product(sizes), product(node.shape)):

@@ -29,7 +29,9 @@ def constant_of(value: Value) -> Number | None:
     return None if isinstance(number, (tuple, Dim)) else number
 
 
-def _make(name: str, operands: tuple[Value, ...], attributes: dict[str, Any], type: TensorType, like: Operation) -> Value:
+def _make(
+    name: str, operands: tuple[Value, ...], attributes: dict[str, Any], type: TensorType, like: Operation
+) -> Value:
     operation = Operation(name, operands, attributes, (type,))
     operation.location = like.location
     return Value(operation, 0, type)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from libneuron_runtime.program import Dtype, Engine, GuardOp, Kind, Micro, Micros, Opcode, Program
 from libneuron_runtime.program import TileMode as _TileMode
-
 from torch_neuronx_compile.dim import Dim, Size, Symbol
-from torch_neuronx_compile.passes.memory import ALIGNMENT, Aligned, Sum
+from torch_neuronx_compile.passes.memory import ALIGNMENT, Sum
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.passes.placement import Placement
 from torch_neuronx_compile.passes.program import STORAGE, Buffer, Instruction

@@ -21,7 +21,9 @@ class Row:
 
     module: str  #: whose import applies the row
     distribution: str  #: what :attr:`versions` counts
-    versions: tuple[str, str]  #: first version with the gap, first one known not to need the row ("" when there is none)
+    versions: tuple[
+        str, str
+    ]  #: first version with the gap, first one known not to need the row ("" when there is none)
     symbol: str  #: what is replaced
     why: str
     link: str  #: upstream issue or code
