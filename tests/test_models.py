@@ -64,7 +64,7 @@ def step(model: torch.nn.Module, batch: dict[str, torch.Tensor], backend: str | 
     model.zero_grad()
     loss, logits = function(batch)
     loss.backward()
-    gradients = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
+    gradients = {name: p.grad.cpu().clone() for name, p in model.named_parameters() if p.grad is not None}
     return {"loss": loss.detach().cpu(), "logits": logits.detach().cpu(), **gradients}
 
 

@@ -88,7 +88,9 @@ class Store:
         work: list[tuple[str, tuple]] = []
         if neff is not None:
             # A NEFF is mostly padding; a few pages less cost less to write than the compression.
-            work.append(("INSERT OR REPLACE INTO programs (key, neff) VALUES (?, ?)", (program_key, zlib.compress(neff, 1))))
+            work.append(
+                ("INSERT OR REPLACE INTO programs (key, neff) VALUES (?, ?)", (program_key, zlib.compress(neff, 1)))
+            )
         work.append(("INSERT OR REPLACE INTO classes VALUES (?, ?, ?)", (class_key, guards, program_key)))
         if not self._write(work):
             self._classes.setdefault(class_key, {})[guards] = program_key

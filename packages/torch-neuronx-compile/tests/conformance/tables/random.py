@@ -207,7 +207,13 @@ def _cases() -> list[Case]:
         weights = Tensor(F32, shape, low=0.0, high=4.0)
         cases.append(Case("aten::multinomial", (weights, count, replacement), {}, reference=_multinomial))
     wide = Tensor(I64, (3, 37))
-    for low, high in ((0, 1 << 32), (0, (1 << 40) + 1), (-(1 << 63), None), (-(1 << 62), 1 << 62), (-(1 << 63), 1 << 61)):
+    for low, high in (
+        (0, 1 << 32),
+        (0, (1 << 40) + 1),
+        (-(1 << 63), None),
+        (-(1 << 62), 1 << 62),
+        (-(1 << 63), 1 << 61),
+    ):
         cases.append(Case("aten::random.from", (wide, low, high), {}, reference=_random_from))
     return cases
 
