@@ -14,7 +14,7 @@ void print(std::ostream& out, const c10::IValue& value) {
     if (!tensor.defined()) {
       out << "None";
     } else {
-      out << c10::toString(tensor.scalar_type()) << tensor.sizes();
+      out << c10::getDtypeNames(tensor.scalar_type()).first << tensor.sizes();
       if (tensor.is_cpu()) {
         out << " on cpu";
       }

@@ -131,6 +131,9 @@ void Call::add_tensor(c10::TensorImpl* tensor, uint32_t argument) {
   } else if (where.type() == c10::kCPU && tensor->dim() == 0 && !contains(op_.written, argument)) {
     add_host_scalar(tensor);
     return;
+  } else if (arguments_.empty()) {
+    reject(Kind::kForeign, "its tensors are on different devices");
+    return;
   } else {
     common_device(op_, arguments_);  // throws, or it is an index list
     reject(Kind::kHostIndices, "its indices lie on the CPU");

@@ -24,6 +24,21 @@ class Call {
   // Borrows the arguments, which must outlive it. Throws torch's error when tensors lie on different devices.
   Call(const Operator& op, c10::ArrayRef<c10::IValue> arguments);
 
+  // The same from typed arguments: equal calls have equal keys. kForeign instead of an error.
+  struct Typed {};
+  template <typename... Arguments>
+  Call(const Operator& op, Typed /*tag*/, const Arguments&... arguments) : op_(op) {
+    key.add(op.number);
+    uint32_t argument = 0;
+    (add(arguments, argument++), ...);
+    if (device < 0) [[unlikely]] {
+      reject(Kind::kForeign, "none of its tensors is on the device");
+    }
+    if (op.written != 0) {
+      add_aliases();
+    }
+  }
+
   struct Buffer {
     c10::TensorImpl* tensor;
     uint32_t argument;
@@ -46,6 +61,8 @@ class Call {
 
  private:
   void add(const c10::IValue& value, uint32_t argument);
+  void add(const at::Tensor& tensor, uint32_t argument) { add_tensor(tensor.unsafeGetTensorImpl(), argument); }
+  void add(const at::Scalar& value, uint32_t argument) { add(c10::IValue(value), argument); }
   void add_tensor(c10::TensorImpl* tensor, uint32_t argument);
   void add_host_scalar(const c10::TensorImpl* tensor);
   void add_operand(const c10::IValue& value);
@@ -53,7 +70,7 @@ class Call {
   void reject(Kind kind, const char* reason);
 
   const Operator& op_;
-  c10::ArrayRef<c10::IValue> arguments_;
+  c10::ArrayRef<c10::IValue> arguments_;  // empty for typed arguments
 };
 
 // Whether a program may write the tensor: no two of its elements share memory.

@@ -69,6 +69,7 @@ struct Entry : std::enable_shared_from_this<Entry> {
   std::vector<TensorSpec> created;
   std::vector<Output> outputs;
   std::vector<Result> results;
+  bool staged = false;  // some output is: copying it calls operators, which may replace the entry in the thread's front
   uint64_t random_numbers = 0;                                // by which the generator moves on
   c10::ScalarType scalar_dtype = c10::ScalarType::Undefined;  // that operand scalars must fit
 };

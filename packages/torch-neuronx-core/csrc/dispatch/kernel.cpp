@@ -4,309 +4,27 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/resize.h>
-#include <c10/util/TypeSafeSignMath.h>
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <mutex>
 
 #include "dispatch/arguments.h"
+#include "dispatch/bind.h"
 #include "dispatch/cache.h"
 #include "dispatch/call.h"
-#include "dispatch/counters.h"
 #include "dispatch/fallback.h"
-#include "dispatch/infer.h"
+#include "dispatch/launch.h"
 #include "dispatch/memory.h"
 #include "dispatch/programs.h"
 #include "dispatch/python.h"
-#include "runtime/generator.h"
-#include "runtime/stream.h"
+#include "dispatch/unboxed.h"
 
 namespace torch_neuronx::dispatch {
 
 namespace {
 
 std::atomic<uint64_t> misses{0};
-
-using TensorPointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-
-at::Tensor tensor_of(c10::TensorImpl* impl) { return at::Tensor(TensorPointer::reclaim_copy(impl)); }
-
-// ---- Running an entry
-// -----------------------------------------------------------------------------------------------------------
-
-template <typename Number>
-bool fits(c10::ScalarType dtype, Number number) {
-  switch (dtype) {
-#define CASE(type, name)      \
-  case c10::ScalarType::name: \
-    return !c10::overflows<type, Number>(number);
-    CASE(uint8_t, Byte)
-    CASE(int8_t, Char)
-    CASE(int16_t, Short)
-    CASE(int32_t, Int)
-    CASE(int64_t, Long)
-    CASE(c10::Half, Half)
-    CASE(c10::BFloat16, BFloat16)
-    CASE(float, Float)
-#undef CASE
-    default:
-      return true;
-  }
-}
-
-bool operands_fit(const Entry& entry, const Call& call) {
-  for (const Call::OperandScalar& operand : call.operands) {
-    const uint64_t bits = call.scalars[operand.position];
-    if (operand.is_double ? !fits(entry.scalar_dtype, std::bit_cast<double>(bits))
-                          : !fits(entry.scalar_dtype, static_cast<int64_t>(bits))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-const Call::Buffer& target_of(const Output& output, const Call& call) {
-  return output.target == Output::Place::kInput ? call.inputs[output.target_position]
-                                                : call.outs[output.target_position];
-}
-
-// A program stopped because of the data it was given.
-bool is_data_error(NRT_STATUS status) { return status == NRT_EXEC_OOB || status == NRT_EXEC_BAD_INPUT; }
-
-[[noreturn]] void throw_launch_error(const Operator& op, NRT_STATUS status) {
-  const std::string explanation = nrtx_last_error();
-  TORCH_CHECK_INDEX(status != NRT_EXEC_OOB, op.name, ": ", explanation);
-  TORCH_CHECK(false, op.name, ": ", explanation, " (", nrt_get_status_as_str(status), ")");
-}
-
-void return_results(const Operator& op, const Entry& entry, c10::SmallVectorImpl<at::Tensor>& created,
-                    c10::Stack* stack) {
-  const size_t first = stack->size() - op.arguments;
-  if (entry.results.size() == 1) [[likely]] {  // one return: put it where the first argument is
-    const Result& result = entry.results.front();
-    c10::IValue value;
-    if (result.kind == Result::Kind::kCreated) {
-      value = std::move(created[result.value]);
-    } else if (result.kind == Result::Kind::kArgument) {
-      value = std::move((*stack)[first + result.value]);
-    } else if (result.kind == Result::Kind::kList) {
-      value = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(created.data() + result.first, result.value));
-    } else {
-      value = at::Tensor();
-    }
-    stack->erase(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
-    stack->push_back(std::move(value));
-    return;
-  }
-  c10::SmallVector<c10::IValue, 4> values;
-  for (const Result& result : entry.results) {
-    if (result.kind == Result::Kind::kCreated) {
-      values.emplace_back(std::move(created[result.value]));
-    } else if (result.kind == Result::Kind::kArgument) {
-      values.push_back((*stack)[first + result.value]);
-    } else if (result.kind == Result::Kind::kList) {
-      values.emplace_back(
-          c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(created.data() + result.first, result.value)));
-    } else {
-      values.emplace_back(at::Tensor());
-    }
-  }
-  stack->erase(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
-  std::move(values.begin(), values.end(), std::back_inserter(*stack));
-}
-
-// Run a call by its entry and put the results on the stack. False, with a reason, when the CPU kernel must stand in:
-// the arguments are untouched then.
-bool launch(const Operator& op, const Entry& entry, Call& call, c10::Stack* stack, std::string& reason) {
-  c10::SmallVector<at::Tensor, 2> created;
-  for (const TensorSpec& spec : entry.created) {
-    created.push_back(create(spec, call.device));
-  }
-  if (entry.executable != nullptr) {
-    if (!operands_fit(entry, call)) [[unlikely]] {
-      TORCH_CHECK(fallback_enabled(), "value cannot be converted to type ", entry.scalar_dtype, " without overflow");
-      reason = "a number does not fit the dtype";
-      return false;
-    }
-    c10::SmallVector<void*, 12> buffers;
-    for (const Call::Buffer& input : call.inputs) {
-      buffers.push_back(address_of(input.tensor, input.written));
-    }
-    bool staged = false;
-    for (const Output& output : entry.outputs) {
-      switch (output.place) {
-        case Output::Place::kStaged:
-          staged = true;
-          [[fallthrough]];
-        case Output::Place::kCreated:
-          buffers.push_back(address_of(created[output.position].unsafeGetTensorImpl(), true));
-          break;
-        case Output::Place::kInput:
-          buffers.push_back(buffers[output.position]);
-          break;
-        case Output::Place::kOut:
-          buffers.push_back(address_of(call.outs[output.position].tensor, true));
-          break;
-      }
-    }
-    if (op.takes_random_numbers) {
-      std::optional<at::Generator> generator;
-      if (op.generator >= 0) {
-        const c10::IValue& given = (*stack)[stack->size() - op.arguments + static_cast<size_t>(op.generator)];
-        generator = given.isNone() ? std::nullopt : std::optional(given.toGenerator());
-      }
-      const auto [seed, offset] = reserve_philox(generator, call.device, entry.random_numbers);
-      call.scalars.push_back(seed);
-      call.scalars.push_back(offset);
-    }
-    NRT_STATUS status;
-    {
-      const StreamLock lock(call.device);
-      status = nrtx_execute(entry.executable->get(), call.device, buffers.data(), call.scalars.data());
-    }
-    if (status != NRT_SUCCESS) [[unlikely]] {
-      // The CPU kernel reports bad data in torch's words, unless the program may have changed an argument already.
-      if (is_data_error(status) && op.written == 0 && fallback_enabled() && !fallback_for_unimplemented_only()) {
-        reason = std::string("its program stopped: ") + nrtx_last_error();
-        return false;
-      }
-      throw_launch_error(op, status);
-    }
-    if (staged) [[unlikely]] {
-      const std::vector<Output> outputs = entry.outputs;  // copying may replace the entry in the thread's front
-      const std::shared_ptr<const Entry> kept = entry.shared_from_this();
-      for (const Output& output : outputs) {
-        if (output.place == Output::Place::kStaged) {
-          tensor_of(target_of(output, call).tensor).copy_(created[output.position]);
-        }
-      }
-      count(op.number, Outcome::kNative);
-      return_results(op, *kept, created, stack);
-      return true;
-    }
-  }
-  count(op.number, Outcome::kNative);
-  return_results(op, entry, created, stack);
-  return true;
-}
-
-// ---- Making an entry
-// ------------------------------------------------------------------------------------------------------------
-
-nrtx_io_t io_of(const Executable& executable, size_t position) {
-  nrtx_io_t io{};
-  check(nrtx_executable_io(executable.get(), static_cast<uint32_t>(position), &io),
-        "Cannot read a program's signature");
-  return io;
-}
-
-void check_buffer(const Operator& op, const Executable& executable, size_t position, const TensorSpec& spec,
-                  const char* role, size_t number) {
-  const nrtx_io_t io = io_of(executable, position);
-  TORCH_CHECK(io.nbytes <= spec.nbytes && io.dtype == program_dtype(spec.dtype), "The op compiler's program for ",
-              op.name, " wants ", io.nbytes, " bytes of dtype ", io.dtype, " as ", role, ' ', number,
-              ", but the tensor has ", spec.nbytes, " bytes of ", spec.dtype);
-}
-
-void add_slots(std::vector<int64_t>& slots, const TensorSpec& spec) {
-  slots.insert(slots.end(), spec.sizes.begin(), spec.sizes.end());
-  slots.insert(slots.end(), spec.strides.begin(), spec.strides.end());
-}
-
-// The input that an output shares its memory with, or -1.
-int alias_of(const Output& output, const Call& call) {
-  return output.place == Output::Place::kInput ? static_cast<int>(output.position)
-         : output.place == Output::Place::kOut ? call.outs[output.position].alias
-                                               : -1;
-}
-
-// An output whose memory the program must not share with an input is computed aside and copied.
-void stage_output(Entry& entry, Output& output, const TensorSpec& spec) {
-  output = {Output::Place::kStaged, static_cast<uint32_t>(entry.created.size()), output.place, output.position};
-  entry.created.push_back(spec);
-}
-
-// Fill in the executable; or entry.reason, when the compiler does not support the call; or inferred.reason, when it
-// failed.
-void bind_entry(const Operator& op, c10::ArrayRef<c10::IValue> arguments, const Call& call, Inferred& inferred) {
-  Entry& entry = *inferred.entry;
-  Request request{op, arguments, {}, {}};
-  Key key;
-  add_class(key, op, arguments);
-  std::vector<TensorSpec> inputs;
-  for (const Call::Buffer& input : call.inputs) {
-    inputs.push_back(spec_of(input.tensor));
-    add_slots(request.slots, inputs.back());
-  }
-  for (size_t i = 0; i < entry.outputs.size(); ++i) {
-    const TensorSpec& spec = inferred.specs[i];
-    const int alias = alias_of(entry.outputs[i], call);
-    request.outputs.push_back({&spec, alias});
-    add_slots(request.slots, spec);
-    add_class(key, spec.dtype, spec.sizes, spec.strides, spec.contiguous);
-    key.add(static_cast<uint64_t>(alias + 1));
-  }
-  Bound bound = bind_program(key.words(), request);
-  if (bound.executable == nullptr) {
-    (bound.unsupported ? entry.reason : inferred.reason) = std::move(bound.reason);
-    return;
-  }
-  entry.executable = std::move(bound.executable);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    check_buffer(op, *entry.executable, i, inputs[i], "input", i);
-  }
-  for (size_t i = 0; i < entry.outputs.size(); ++i) {
-    check_buffer(op, *entry.executable, inputs.size() + i, inferred.specs[i], "output", i);
-    const int alias = request.outputs[i].alias;
-    if (alias >= 0 && io_of(*entry.executable, inputs.size() + i).alias != alias) {
-      stage_output(entry, entry.outputs[i], inferred.specs[i]);
-    }
-  }
-}
-
-// Which operand scalars are in range: of the result's dtype, or of the first input's where the result is a truth value.
-c10::ScalarType scalar_dtype(const Call& call, const Inferred& inferred) {
-  const c10::ScalarType result = inferred.specs.front().dtype;
-  return result == c10::ScalarType::Bool && !call.inputs.empty()
-             ? c10::typeMetaToScalarType(call.inputs.front().tensor->dtype())
-             : result;
-}
-
-// The entry for a call that has none yet; null, with a reason, when the call cannot run natively and that must not be
-// remembered.
-const Entry* make_entry(const Operator& op, c10::ArrayRef<c10::IValue> arguments, const Call& call, uint64_t hash,
-                        std::string& reason) {
-  misses.fetch_add(1, std::memory_order_relaxed);
-  Inferred inferred = infer(op, arguments, call);
-  if (!inferred.reason.empty()) {
-    reason = inferred.reason;
-    return nullptr;
-  }
-  Entry& entry = *inferred.entry;
-  entry.key = call.key.words();
-  if (!entry.resized.empty()) {
-    return insert_entry(inferred.entry, hash);
-  }
-  bool nothing_to_do = true;
-  for (const TensorSpec& spec : inferred.specs) {
-    nothing_to_do = nothing_to_do && spec.nbytes == 0;
-  }
-  if (!nothing_to_do) {
-    entry.random_numbers = static_cast<uint64_t>(c10::multiply_integers(inferred.specs.front().sizes));
-    entry.scalar_dtype = scalar_dtype(call, inferred);
-    bind_entry(op, arguments, call, inferred);
-    if (!inferred.reason.empty()) {
-      reason = inferred.reason;
-      return nullptr;
-    }
-  }
-  return insert_entry(inferred.entry, hash);
-}
-
-// ---- Answering a call
-// -----------------------------------------------------------------------------------------------------------
 
 std::mutex lowering_mutex;  // a leaf
 
@@ -389,9 +107,6 @@ void move_indices(const Operator& op, c10::DeviceIndex device, c10::IValue* argu
   }
 }
 
-bool run_natively(Operator& op, c10::Stack* stack, std::string& reason);
-void answer(Operator& op, c10::Stack* stack);
-
 // An operator on lists (a fused optimizer step) one of which names a tensor twice: what the first entry writes the
 // second must see, so run it with lists of one. False when its arguments are not lists of one length.
 bool run_entry_by_entry(Operator& op, c10::Stack* stack) {
@@ -420,6 +135,11 @@ bool run_entry_by_entry(Operator& op, c10::Stack* stack) {
   return true;
 }
 
+std::optional<at::Generator> generator_of(const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
+  return op.generator < 0 || arguments[op.generator].isNone() ? std::nullopt
+                                                              : std::optional(arguments[op.generator].toGenerator());
+}
+
 // Run natively. False, with a reason, when that is not possible; the arguments have the same values then.
 bool run_natively(Operator& op, c10::Stack* stack, std::string& reason) {
   Operator::Lowering lowering = op.lowering.load(std::memory_order_acquire);
@@ -440,6 +160,7 @@ bool run_natively(Operator& op, c10::Stack* stack, std::string& reason) {
       const Entry* entry = find_entry(call.key, hash);
       const bool known = entry != nullptr;
       if (!known) [[unlikely]] {
+        misses.fetch_add(1, std::memory_order_relaxed);
         entry = make_entry(op, arguments, call, hash, reason);
       }
       if (entry == nullptr || !entry->reason.empty()) [[unlikely]] {
@@ -450,7 +171,13 @@ bool run_natively(Operator& op, c10::Stack* stack, std::string& reason) {
         resize_outs(*entry, call, known);
         continue;
       }
-      return launch(op, *entry, call, stack, reason);
+      const std::shared_ptr<const Entry> kept = entry->staged ? entry->shared_from_this() : nullptr;
+      Created created;
+      if (!launch(op, *entry, call, generator_of(op, arguments), created, reason)) {
+        return false;
+      }
+      return_results(op, *entry, created, stack);
+      return true;
     }
     if (call.kind == Call::Kind::kHostIndices) {
       move_indices(op, call.device, first);
@@ -464,18 +191,18 @@ bool run_natively(Operator& op, c10::Stack* stack, std::string& reason) {
   }
 }
 
+// aten::copy_ itself is torch's; the device gets its copies by aten::_copy_from. Counted and compiled under its own
+// name.
+Operator* copy_operator = nullptr;
+
+}  // namespace
+
 void answer(Operator& op, c10::Stack* stack) {
   std::string reason;
   if (!run_natively(op, stack, reason)) [[unlikely]] {
     run_on_cpu(op, stack, reason);
   }
 }
-
-// aten::copy_ itself is torch's; the device gets its copies by aten::_copy_from. Counted and compiled under its own
-// name.
-Operator* copy_operator = nullptr;
-
-}  // namespace
 
 bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   Operator& op = *copy_operator;
@@ -500,7 +227,7 @@ void forget_everything() {
 }
 
 void register_dispatch() {
-  register_operators(&answer);
+  register_operators(&answer, &make_unboxed_kernel);
   copy_operator = &add_operator(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
 }
 

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
 
 #include <cstdint>
 
+#include "dispatch/operator.h"
+
 namespace torch_neuronx::dispatch {
+
+// Replace op's arguments on the stack by its results: natively where a program can, else by the CPU kernel.
+void answer(Operator& op, c10::Stack* stack);
 
 // Register it for the operators of the device. Once a process.
 void register_dispatch();

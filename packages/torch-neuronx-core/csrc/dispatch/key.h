@@ -35,14 +35,16 @@ class Key {
   size_t size() const { return size_; }
   std::vector<uint64_t> words() const { return {data_, data_ + size_}; }
 
-  // Spreads well enough for tables; equality is always decided by the words.
+  // Spreads well enough for tables; equality is always decided by the words. Two chains of multiplications run side by
+  // side.
   uint64_t hash() const {
-    uint64_t value = size_;
-    for (size_t i = 0; i < size_; ++i) {
-      const auto product = static_cast<unsigned __int128>(value ^ data_[i]) * 0x9E3779B97F4A7C15u;
-      value = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+    uint64_t even = size_, odd = 0x9E3779B97F4A7C15u;
+    size_t i = 0;
+    for (; i + 1 < size_; i += 2) {
+      even = mix(even ^ data_[i]);
+      odd = mix(odd ^ data_[i + 1]);
     }
-    return value;
+    return mix(mix(even ^ (i < size_ ? data_[i] : 0)) ^ (odd << 1));
   }
 
   bool equals(const std::vector<uint64_t>& words) const {
@@ -52,6 +54,11 @@ class Key {
  private:
   // Enough for four tensors of four dimensions with strides; longer keys move to the heap.
   static constexpr size_t kInline = 48;
+
+  static uint64_t mix(uint64_t value) {
+    const auto product = static_cast<unsigned __int128>(value) * 0x9E3779B97F4A7C15u;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
 
   void grow() {
     auto larger = std::make_unique_for_overwrite<uint64_t[]>(capacity_ * 2);

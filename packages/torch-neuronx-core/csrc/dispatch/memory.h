@@ -29,4 +29,9 @@ inline at::Tensor create(const TensorSpec& spec, c10::DeviceIndex device) {
   return tensor;
 }
 
+inline at::Tensor tensor_of(c10::TensorImpl* impl) {
+  using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  return at::Tensor(Pointer::reclaim_copy(impl));
+}
+
 }  // namespace torch_neuronx::dispatch

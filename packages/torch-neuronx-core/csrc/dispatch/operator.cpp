@@ -138,7 +138,7 @@ Operator& add_operator(const c10::OperatorHandle& handle) {
   return operators().emplace_back(handle, number);
 }
 
-void register_operators(BoxedKernel kernel) {
+void register_operators(BoxedKernel boxed, MakeTypedKernel typed) {
   // Kept for the life of the process: taking kernels out of a dispatcher that other threads use is not safe.
   static auto* handles = new std::vector<c10::RegistrationHandleRAII>();
   TORCH_CHECK(handles->empty(), "The operators of the neuron device are registered already");
@@ -152,10 +152,16 @@ void register_operators(BoxedKernel kernel) {
       continue;
     }
     Operator& op = add_operator(*handle);
-    handles->push_back(
-        dispatcher.registerImpl(name, c10::DispatchKey::PrivateUse1,
-                                c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(op, kernel)),
-                                std::nullopt, nullptr, "neuron"));
+    std::optional<TypedKernel> kernel = typed(op);
+    if (!kernel) {
+      handles->push_back(
+          dispatcher.registerImpl(name, c10::DispatchKey::PrivateUse1,
+                                  c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(op, boxed)),
+                                  std::nullopt, nullptr, "neuron"));
+    } else {
+      handles->push_back(dispatcher.registerImpl(name, c10::DispatchKey::PrivateUse1, std::move(kernel->function),
+                                                 kernel->signature, nullptr, "neuron"));
+    }
   }
 }
 

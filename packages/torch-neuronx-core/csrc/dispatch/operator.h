@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,9 +49,17 @@ struct Operator {
 
 using BoxedKernel = void (*)(Operator& op, c10::Stack* stack);
 
-// Register `kernel` for PrivateUse1 and every operator that has a CPU kernel and no CompositeImplicitAutograd one, for
-// those of the explicit list, and for none that the device already answers by hand. Once a process.
-void register_operators(BoxedKernel kernel);
+// A kernel that torch may call without boxing the arguments.
+struct TypedKernel {
+  c10::KernelFunction function;
+  c10::impl::CppSignature signature;
+};
+using MakeTypedKernel = std::optional<TypedKernel> (*)(Operator& op);
+
+// Register a kernel for PrivateUse1 and every operator that has a CPU kernel and no CompositeImplicitAutograd one, for
+// those of the explicit list, and for none that the device already answers by hand: `typed`'s where it gives one, else
+// `boxed`. Once a process.
+void register_operators(BoxedKernel boxed, MakeTypedKernel typed);
 
 // Describe an operator that the dispatcher reaches in another way, so that it is counted.
 Operator& add_operator(const c10::OperatorHandle& handle);

@@ -214,7 +214,7 @@ def test_disabled_fallback_says_what_was_asked(python):
     )
     assert done.returncode == 1
     error = done.stderr.strip().splitlines()[-1]
-    assert error.startswith("NotImplementedError: aten::add_.Tensor(self: Float[2, 3], other: Float[3], alpha: 1)")
+    assert error.startswith("NotImplementedError: aten::add_.Tensor(self: float32[2, 3], other: float32[3], alpha: 1)")
     assert "no lowering is registered for it" in error and ".cpu()" in error and "NEURON_FALLBACK_ENABLED=0" in error
 
 
