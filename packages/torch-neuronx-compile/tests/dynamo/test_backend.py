@@ -162,3 +162,29 @@ def test_excess_precision_is_a_program_of_its_own():
     assert torch.equal(exact.cpu(), chain(x).cpu())
     reference = chain(x.cpu().double())
     assert (loose.cpu().double() - reference).abs().max() < (exact.cpu().double() - reference).abs().max()
+
+
+def test_the_default_backend_says_which_one_to_use():
+    with pytest.raises(Exception, match=r'backend="neuron"'):
+        torch.compile(lambda x: x.sin() + 1)(torch.zeros(2, device="neuron"))
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=r'backend="neuron"'):
+        torch.compile(lambda x: x.softmax(-1))(torch.zeros(2, 3, device="neuron"))
+
+
+def test_dynamo_asks_the_device_through_its_interface():
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    interface = get_interface_for_device("neuron")
+    assert interface is get_interface_for_device("neuron:0")
+    assert interface.device_count() == torch.neuron.device_count() and interface.is_available()
+    assert interface.current_device() == interface.Worker.current_device() == torch.neuron.current_device()
+    assert interface.exchange_device(0) == interface.maybe_exchange_device(-1) == torch.neuron.current_device()
+    assert interface.current_stream() == torch.neuron.current_stream()
+    assert interface.get_raw_stream(0) == torch.neuron.current_stream().stream_id
+    assert interface.get_device_properties().name == torch.neuron.get_device_properties().name
+    assert interface.memory_allocated() == torch.neuron.memory_allocated()
+    assert interface.is_dtype_supported(torch.bfloat16) and not interface.is_dtype_supported(torch.complex64)
+    interface.synchronize()
+    with pytest.raises(RuntimeError, match="NKI"):
+        interface.raise_if_triton_unavailable()

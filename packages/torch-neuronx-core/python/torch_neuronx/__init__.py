@@ -91,6 +91,8 @@ _ELSEWHERE = {
     "get_dynamo_metrics": ("torch_neuronx_compile.dynamo_backend", "torch-neuronx-compile"),
     "reset_dynamo_metrics": ("torch_neuronx_compile.dynamo_backend", "torch-neuronx-compile"),
 }
+# What Inductor asks the device's module for; the compiler's package answers.
+_INDUCTOR = ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen")
 _SUBMODULES = ("distributed", "neuron_dynamo_backend", "profiling", "utils")
 
 
@@ -105,4 +107,9 @@ def __getattr__(name: str):
         module, distribution = _ELSEWHERE[name]
         loaded = load(module, distribution, f"torch_neuronx.{name}")
         return loaded if name == module else getattr(loaded, name)
+    if name in _INDUCTOR:
+        try:
+            return getattr(importlib.import_module("torch_neuronx_compile.inductor"), name)
+        except ModuleNotFoundError:
+            pass  # without the compiler, Inductor finds nothing here
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
