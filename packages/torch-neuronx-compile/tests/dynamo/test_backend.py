@@ -175,6 +175,8 @@ def test_the_default_backend_says_which_one_to_use():
 def test_dynamo_asks_the_device_through_its_interface():
     from torch._dynamo.device_interface import get_interface_for_device
 
+    import torch_neuronx_compile.dynamo_backend  # noqa: F401  (as torch.compile does when it looks the backend up)
+
     interface = get_interface_for_device("neuron")
     assert interface is get_interface_for_device("neuron:0")
     assert interface.device_count() == torch.neuron.device_count() and interface.is_available()
