@@ -156,6 +156,11 @@ struct Isa {
   // memcpy with non-temporal stores.
   void (*stream)(char* to, const char* from, size_t bytes) = nullptr;
 
+  // Running combination along up to scan_lines lines of 4-byte numbers, by Combine and for F32 or I32. A line of the
+  // result may be the line itself.
+  int scan_lines = 0;
+  void (*scan[5][2])(const char* const* from, char* const* to, int lines, int64_t length, bool reverse) = {};
+
   // Philox4x32-10: word w of the block with counter + k * stride goes to words[w][k], for k < n; words that are nullptr
   // are left out.
   void (*philox)(uint64_t key, uint64_t counter, int64_t stride, int64_t n, uint32_t* const words[4]) = nullptr;

@@ -84,6 +84,23 @@ INLINE void stream(char* p, vf a) {
   _mm_stream_ps(reinterpret_cast<float*>(p), (__m128)a);
 #endif
 }
+#if defined(__AVX2__)
+template <class T>  // a 16-bit type
+void store_half_streaming(STAGE_ARGS) {
+  char* p = ADDRESS(dst);
+  const vf acc[4] = {a0, a1, a2, a3};
+  for (int k = 0; k < 4; ++k, p += kWidth * 2) {
+    v16 x;
+    T::put(reinterpret_cast<char*>(&x), acc[k]);
+#if defined(__AVX512F__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)x);
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)x);
+#endif
+  }
+  NEXT;
+}
+#endif
 void store_streaming(STAGE_ARGS) {
   char* p = ADDRESS(dst);
   stream(p, a0);
@@ -133,6 +150,10 @@ void add_memory_stages(Isa& t) {
 #if defined(__x86_64__)
   t.store_streaming[dtype_index(Dtype::FP32)] = erase(store_streaming);
   t.store_streaming[dtype_index(Dtype::INT32)] = erase(store_streaming);
+#if defined(__AVX2__)
+  t.store_streaming[dtype_index(Dtype::BF16)] = erase(store_half_streaming<Bf16>);
+  t.store_streaming[dtype_index(Dtype::FP16)] = erase(store_half_streaming<Fp16>);
+#endif
 #endif
   t.broadcast = erase(broadcast);
   t.next = erase(next);

@@ -62,6 +62,7 @@ void add_reduction_stages(Isa& t);
 void add_math_stages(Isa& t);
 void add_copies(Isa& t);
 void add_philox(Isa& t);
+void add_scans(Isa& t);
 void add_gemm(Isa& t);
 void add_gemm_bf16(Isa& t);
 

@@ -14,6 +14,7 @@ void fill(Isa& t) {
   add_reduction_stages(t);
   add_copies(t);
   add_philox(t);
+  add_scans(t);
   add_gemm(t);
   add_gemm_bf16(t);
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kTileRows = 144,
                   kTileColumns = 256;  // of a task: with two packed blocks it fills most of 1 MiB of cache
 constexpr int64_t kOwnRows = 288;      // up to this many rows a task packs its own operands
-constexpr int64_t kMostPacked = int64_t{256} << 20;  // bytes of packed operands that a launch may hold
+constexpr int64_t kMostPacked = int64_t{128} << 20;  // bytes of packed operands that a launch may hold
 constexpr double kNanosecondsPerProduct = 0.01;
 
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }

@@ -3,6 +3,7 @@
 
 #include "engine/combine.h"
 #include "engine/element.h"
+#include "engine/isa.h"
 #include "engine/move/move.h"
 #include "engine/pool.h"
 
@@ -15,7 +16,8 @@ constexpr double kTaskElements = 16384;  // worth a thread of its own
 class ScanKernel final : public Kernel {
  public:
   explicit ScanKernel(const BoundInstruction& i)
-      : in_(i.windows[0]),
+      : isa_(isa()),
+        in_(i.windows[0]),
         out_(i.windows[1]),
         combine_(static_cast<Combine>(i.params[0])),
         reverse_(i.params[1] != 0),
@@ -26,12 +28,24 @@ class ScanKernel final : public Kernel {
       tile_[d] = 1;
       if (in_.strides[d] == 1 && out_.strides[d] == 1 && extents_[d] > 1) side_ = d;
     }
+    together_ = side_ < 0 && rank_ >= 0 && in_.dtype == out_.dtype &&
+                (in_.dtype == Dtype::FP32 || in_.dtype == Dtype::INT32) && in_.strides[rank_] == 1 &&
+                out_.strides[rank_] == 1 && combine_ != Combine::SET;
     if (side_ >= 0) tile_[side_] = std::min(extents_[side_], kSide);
     for (int d = 0; d < rank_; ++d) lines_ *= (extents_[d] + tile_[d] - 1) / tile_[d];
   }
 
   void run(const Launch& launch) const override {
     if (lines_ == 0 || length_ == 0) return;
+    if (together_) {
+      const int64_t groups = (lines_ + isa_.scan_lines - 1) / isa_.scan_lines;
+      const double cost = static_cast<double>(length_ * isa_.scan_lines);
+      parallel_for(groups, static_cast<int64_t>(std::max(1.0, 2 * kTaskElements / cost)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t g = begin; g < end; ++g) scan_together(launch, g * isa_.scan_lines);
+                   });
+      return;
+    }
     with_kind(in_.dtype, [&](auto zero) {
       using R = decltype(zero);
       with_combine(combine_, [&](auto combine) { this->run<R, decltype(combine)::value>(launch); });
@@ -39,6 +53,25 @@ class ScanKernel final : public Kernel {
   }
 
  private:
+  // Lines `first` and following, side by side in registers.
+  void scan_together(const Launch& launch, int64_t first) const {
+    const char* in[64];
+    char* out[64];
+    const int count = static_cast<int>(std::min<int64_t>(isa_.scan_lines, lines_ - first));
+    for (int i = 0; i < count; ++i) {
+      int64_t rest = first + i, from = in_.offset, to = out_.offset;
+      for (int d = rank_ - 1; d >= 0; --d) {
+        const int64_t at = rest % extents_[d];
+        rest /= extents_[d];
+        from += at * in_.strides[d];
+        to += at * out_.strides[d];
+      }
+      in[i] = static_cast<const char*>(launch.buffers[in_.buffer]) + from * 4;
+      out[i] = static_cast<char*>(launch.buffers[out_.buffer]) + to * 4;
+    }
+    isa_.scan[static_cast<int>(combine_)][in_.dtype == Dtype::INT32](in, out, count, length_, reverse_);
+  }
+
   // Reading, combining and writing are compiled apart from each other: their product over dtypes would be 500
   // functions.
   template <class R>
@@ -124,10 +157,12 @@ class ScanKernel final : public Kernel {
     });
   }
 
+  const Isa& isa_;
   Window in_, out_;
   Combine combine_;
   bool reverse_;
-  int rank_, side_ = -1;  // dimensions before the scanned one; the one along which lines are neighbours
+  bool together_ = false;  // several lines of 4-byte numbers at a time
+  int rank_, side_ = -1;   // dimensions before the scanned one; the one along which lines are neighbours
   std::array<int64_t, kMaxDims> extents_, tile_{};
   int64_t length_, lines_ = 1;
 };

@@ -108,6 +108,7 @@ class ChunksKernel final : public Kernel {
     o.kept_room = columns_;
     o.kept_numbers = !column_;
     o.expand = o.on_buffers = rows_ > 1;
+    o.whole_vectors = columns_ % kLanes == 0;
     o.separate_phases = true;
     o.element_room = column_ ? rows_ * columns_ : run_;
     o.column = column_;
@@ -148,7 +149,7 @@ class ChunksKernel final : public Kernel {
           fill_identity(r.op, r.kind, slots[r.result], width);
         }
       }
-      if (length_ == 0 || phases_.element[p].empty()) continue;
+      if (length_ == 0 || (phases_.element[p].empty() && reductions.empty())) continue;
       if (!parallel) {
         for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
           visit_chunk(launch, context, p, chunk, width, offsets.data());

@@ -155,10 +155,17 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
       }
       r.totals = add_kept(room(options.kept_room, 8));
       if (options.on_buffers) {
-        r.buffer = buffer_of(n.a);
-        if (!available[n.a]) {
-          builder.keep(n.a, r.buffer, register_bytes(graph.nodes[n.a]));
-          builder.add_value(n.a);
+        const Node& operand = graph.nodes[n.a];
+        const Feed* feed =
+            operand.op == Micro::LOAD && operand.cls == Class::ELEMENT ? &elements.of(nest.access_of[n.a]) : nullptr;
+        if (feed && is_native(feed->dtype) && (feed->mode == Feed::STAGED || options.whole_vectors)) {
+          r.buffer = feed->slot;  // the operand is in memory already
+        } else {
+          r.buffer = buffer_of(n.a);
+          if (!available[n.a]) {
+            builder.keep(n.a, r.buffer, register_bytes(operand));
+            builder.add_value(n.a);
+          }
         }
       } else {
         builder.add_reduction(root, r.lanes, r.indices, options.column);

@@ -25,12 +25,13 @@ struct Expansion {
 };
 
 struct PhaseOptions {
-  bool shared_kept;      // kept values lie in the shared buffer, else in the thread's
-  int64_t kept_room;     // kept values of a block
-  bool kept_numbers;     // a block has one kept value: elements see a number
-  bool expand;           // elements see kept values repeated in a block buffer
-  bool on_buffers;       // reductions run on block buffers, not as stages
-  bool keep_elements;    // a value that a later phase needs is kept for the block, not computed again
+  bool shared_kept;    // kept values lie in the shared buffer, else in the thread's
+  int64_t kept_room;   // kept values of a block
+  bool kept_numbers;   // a block has one kept value: elements see a number
+  bool expand;         // elements see kept values repeated in a block buffer
+  bool on_buffers;     // reductions run on block buffers, not as stages
+  bool whole_vectors;  // rows (COLUMN: columns) of a block are whole vectors: kernels on buffers read nothing past them
+  bool keep_elements;  // a value that a later phase needs is kept for the block, not computed again
   bool separate_phases;  // a phase does not find the block buffers of the one before
   int64_t element_room;  // elements of a block
   bool column;           // accumulators: one per kept value, else kLanes

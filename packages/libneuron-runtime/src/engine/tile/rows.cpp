@@ -81,6 +81,7 @@ class RowsKernel final : public Kernel {
     o.kept_room = rows_;
     o.kept_numbers = rows_ == 1;
     o.expand = o.on_buffers = rows_ > 1;
+    o.whole_vectors = length_ % kLanes == 0;
     o.keep_elements = true;
     o.element_room = rows_ * length_;
     o.stream_bytes = kStreamBytes;

@@ -133,6 +133,53 @@ void reductions() {
   sum("sum 16x16", 16, 16, 16, 1, TileMode::ROW);
 }
 
+void moves() {
+  float *x = memory(int64_t{5} << 20), *y = memory(int64_t{5} << 20);
+  std::vector<int64_t> indices(8192);
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i * 2654435761u % 8192);
+  void* buffers[] = {x, indices.data(), y};
+  const auto copy = [&](const std::string& name, std::initializer_list<int64_t> extents, Window from, Window to) {
+    Builder d(Opcode::DMA, extents);
+    d.add(from);
+    d.add(to);
+    const auto kernel = d.prepare();
+    measure(name, [&] { kernel->run({buffers, nullptr}); });
+  };
+  const Dtype f = Dtype::FP32;
+  copy("copy 2M", {2 << 20}, window(0, f, {1}), window(2, f, {1}));
+  copy("copy 1K", {1024}, window(0, f, {1}), window(2, f, {1}));
+  copy("permute 0213 32x128x8x64", {32, 8, 128, 64}, window(0, f, {65536, 64, 512, 1}),
+       window(2, f, {65536, 8192, 64, 1}));
+  copy("transpose 2048x2048", {2048, 2048}, window(0, f, {1, 2048}), window(2, f, {2048, 1}));
+  copy("transpose 2048x2048 bf16", {2048, 2048}, window(0, Dtype::BF16, {1, 2048}), window(2, Dtype::BF16, {2048, 1}));
+  copy("cast fp32 to bf16 4M", {4 << 20}, window(0, f, {1}), window(2, Dtype::BF16, {1}));
+  const auto rows = [&](const std::string& name, Opcode opcode, int64_t count, int64_t size, int64_t width,
+                        Combine combine) {
+    Builder b(opcode, {count, width});
+    b.instruction.params = {1, 1, 0, 0, static_cast<int64_t>(combine), 0};
+    b.add(window(0, f, {0, 1}));
+    b.add(window(1, Dtype::INT64, {1, 0}));
+    b.add(window(2, f, {width, 1}));
+    b.add(window(0, f, {width}));
+    b.add(window(0, f, {size - 1}));
+    const auto kernel = b.prepare();
+    measure(name, [&] { kernel->run({buffers, nullptr}); });
+  };
+  rows("gather 8192 of 8192x512", Opcode::GATHER, 8192, 8192, 512, Combine::SET);
+  rows("gather 8192 of 8192x1", Opcode::GATHER, 8192, 8192, 1, Combine::SET);
+  rows("scatter-add 8192 of 8192x512", Opcode::SCATTER, 8192, 8192, 512, Combine::ADD);
+  const auto scan = [&](const std::string& name, std::initializer_list<int64_t> extents, Window from, Window to) {
+    Builder b(Opcode::SCAN, extents);
+    b.instruction.params = {static_cast<int64_t>(Combine::ADD), 0, 0, 0, 0, 0};
+    b.add(from);
+    b.add(to);
+    const auto kernel = b.prepare();
+    measure(name, [&] { kernel->run({buffers, nullptr}); });
+  };
+  scan("cumsum(1) 4096x1024", {4096, 1024}, window(0, f, {1024, 1}), window(2, f, {1024, 1}));
+  scan("cumsum(0) 4096x1024", {1024, 4096}, window(0, f, {1, 1024}), window(2, f, {1, 1024}));
+}
+
 void matmuls() {
   float *a = memory(int64_t{4} << 20), *b = memory(int64_t{8} << 20), *c = memory(int64_t{4} << 20);
   void* buffers[] = {a, b, c};
@@ -176,6 +223,7 @@ int main(int count, char** arguments) {
   std::printf("isa %s, %d threads\n", isa().name, threads());
   test::maps();
   test::reductions();
+  test::moves();
   test::matmuls();
   return 0;
 }

@@ -251,42 +251,62 @@ TEST_CASE("updates whose windows overlap") {
   CHECK(out == expected);
 }
 
-TEST_CASE("scans") {
-  const int64_t a = 5, b = 300, c = 7;
-  std::vector<float> x(a * b * c);
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 13;
-  for (const bool inner : {true, false}) {
-    for (const bool reverse : {false, true}) {
-      std::vector<float> out(x.size());
-      Builder s(Opcode::SCAN, {a, c, b});
-      s.instruction.params = {static_cast<int64_t>(Combine::ADD), reverse, 0, 0, 0, 0};
-      const Window w = inner ? window(0, Dtype::FP32, {b * c, b, 1}) : window(0, Dtype::FP32, {b * c, 1, c});
-      s.add(w);
-      Window o = w;
-      o.buffer = 1;
-      s.add(o);
-      s.run({x.data(), out.data()});
-      bool equal = true;
-      for (int64_t i = 0; i < a; ++i) {
-        for (int64_t j = 0; j < c; ++j) {
-          float sum = 0;
-          for (int64_t k = 0; k < b; ++k) {
-            const int64_t at = i * w.strides[0] + j * w.strides[1] + (reverse ? b - 1 - k : k) * w.strides[2];
-            sum = k == 0 ? x[at] : sum + x[at];
-            equal &= out[at] == sum;
-          }
-        }
+template <class T>
+void check_scan(Dtype dtype, Combine combine, std::array<int64_t, 3> extents, std::array<int64_t, 3> strides,
+                bool reverse) {
+  std::vector<T> x(static_cast<size_t>(extents[0] * extents[1] * extents[2]));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] =
+        static_cast<T>(i * 37 % 101) / static_cast<T>(combine == Combine::MUL && std::is_floating_point_v<T> ? 50 : 3);
+  std::vector<T> expected(x.size());
+  for (int64_t i = 0; i < extents[0]; ++i) {
+    for (int64_t j = 0; j < extents[1]; ++j) {
+      T sum = 0;
+      for (int64_t k = 0; k < extents[2]; ++k) {
+        const int64_t at = i * strides[0] + j * strides[1] + (reverse ? extents[2] - 1 - k : k) * strides[2];
+        using W = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+        const auto wrap = [](W v) { return static_cast<T>(v); };
+        sum = k == 0                    ? x[at]
+              : combine == Combine::ADD ? wrap(static_cast<W>(sum) + static_cast<W>(x[at]))
+              : combine == Combine::MUL ? wrap(static_cast<W>(sum) * static_cast<W>(x[at]))
+              : combine == Combine::MIN ? std::min(sum, x[at])
+                                        : std::max(sum, x[at]);
+        expected[at] = sum;
       }
-      CHECK(equal);
     }
   }
-  std::vector<int64_t> y = {1, 2, 3, 4}, product(4);
-  Builder s(Opcode::SCAN, {4});
-  s.instruction.params = {static_cast<int64_t>(Combine::MUL), 0, 0, 0, 0, 0};
-  s.add(window(0, Dtype::INT64, {1}));
-  s.add(window(1, Dtype::INT64, {1}));
-  s.run({y.data(), product.data()});
-  CHECK(product == std::vector<int64_t>{1, 2, 6, 24});
+  Builder s(Opcode::SCAN, {extents[0], extents[1], extents[2]});
+  s.instruction.params = {static_cast<int64_t>(combine), reverse, 0, 0, 0, 0};
+  for (const uint32_t buffer : {0u, 1u}) s.add(window(buffer, dtype, {strides[0], strides[1], strides[2]}));
+  const IsaList list = available_isas();
+  for (int k = 0; k < list.count; ++k) {
+    use_isa(*list.sets[k]);
+    std::vector<T> out(x.size());
+    s.run({x.data(), out.data()});
+    CHECK(out == expected);
+    out = x;
+    s.run({out.data(), out.data()});
+    CHECK(out == expected);
+  }
+  use_isa(*list.sets[0]);
+}
+
+TEST_CASE("scans along each dimension, from both ends, in place too") {
+  for (const Combine combine : {Combine::ADD, Combine::MUL, Combine::MIN, Combine::MAX}) {
+    for (const bool reverse : {false, true}) {
+      for (const int64_t b : {1, 15, 16, 33, 300}) {
+        CAPTURE(static_cast<int>(combine));
+        CAPTURE(reverse);
+        CAPTURE(b);
+        const int64_t a = 5, c = 7;
+        check_scan<float>(Dtype::FP32, combine, {a, c, b}, {b * c, b, 1}, reverse);
+        check_scan<float>(Dtype::FP32, combine, {a, c, b}, {b * c, 1, c}, reverse);
+        check_scan<int32_t>(Dtype::INT32, combine, {a, c, b}, {b * c, b, 1}, reverse);
+        check_scan<int64_t>(Dtype::INT64, combine, {a, c, b}, {b * c, b, 1}, reverse);
+        check_scan<int64_t>(Dtype::INT64, combine, {a, c, b}, {b, a * b, 1}, reverse);
+      }
+    }
+  }
 }
 
 }  // namespace
