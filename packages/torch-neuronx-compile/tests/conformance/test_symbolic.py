@@ -23,6 +23,11 @@ PINNED = {
         ("aten::view", "aten::view_copy", "aten::_unsafe_view", "aten::reshape", "aten::_reshape_copy", "aten::_reshape_alias",
          "aten::_reshape_alias_copy", "aten::native_group_norm", "aten::native_group_norm_backward", "aten::slice_scatter",
          "prims::broadcast_in_dim"), "the call names sizes as numbers"),
+    **dict.fromkeys(
+        ("aten::max_pool2d_with_indices", "aten::avg_pool2d", "aten::avg_pool2d_backward"),
+        "with ceil_mode the last window exists only for some sizes"),
+    **dict.fromkeys(
+        ("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool2d_backward"), "the output must divide the input"),
 }  # fmt: skip
 
 
