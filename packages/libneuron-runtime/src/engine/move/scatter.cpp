@@ -109,7 +109,7 @@ class ScatterKernel final : public Kernel {
       const typename E::Stored* u = update;
       for (int d = 0; d + 1 < rank_; ++d) o += at[d] * window_[d].out, u += at[d] * window_[d].update;
       if (inner.out == 1 && inner.update == 1) {
-        for (int64_t k = low; k < high; ++k) one<E, C>(o[k], u[k]);
+        row<E, C>(o + low, u + low, high - low);
       } else {
         for (int64_t k = low; k < high; ++k) one<E, C>(o[k * inner.out], u[k * inner.update]);
       }
@@ -120,6 +120,11 @@ class ScatterKernel final : public Kernel {
       }
       if (d < 0) return;
     }
+  }
+  // Neighbouring elements of both windows, which do not overlap.
+  template <class E, Combine C>
+  static void row(typename E::Stored* __restrict out, const typename E::Stored* __restrict update, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) one<E, C>(out[k], update[k]);
   }
   template <class E, Combine C>
   static void one(typename E::Stored& out, typename E::Stored update) {
