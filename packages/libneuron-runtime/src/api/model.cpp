@@ -13,6 +13,10 @@
 using namespace neuron;
 using namespace neuron::api;
 
+nrt_model::~nrt_model() {
+  if (vnc != -1) Runtime::get().release_core(vnc);
+}
+
 const Executable& nrt_model::bound() const {
   if (frozen) return *frozen;
   throw Error(
@@ -68,14 +72,12 @@ NRT_STATUS nrt_load(const void* neff_bytes, size_t size, int32_t vnc, int32_t vn
     if (vnc_count != -1 && vnc_count != 1) {
       throw Error(NRT_INVALID, format("vnc_count is %d; a model runs on one core, so expected -1 or 1", vnc_count));
     }
-    if (vnc != -1) Runtime::get().core(vnc);
-    const int core = vnc == -1 ? Runtime::get().next_core() : vnc;
+    auto loaded = std::make_unique<nrt_model>();
+    loaded->vnc = Runtime::get().take_core(vnc);
     const Neff neff = Neff::parse({static_cast<const std::byte*>(neff_bytes), size});
     const auto bytes = neff.program();
     if (environment_flag("NEURON_RT_VALIDATE_HASH", false)) neff.check_hash();
-    auto loaded = std::make_unique<nrt_model>();
     loaded->program = Program::load(bytes);
-    loaded->vnc = core;
     if (loaded->program->header().slot_count == 0) loaded->frozen = Executable::bind(loaded->program, {});
     models().add(loaded.get());
     *model = loaded.release();

@@ -14,8 +14,12 @@ struct nrtx_executable {
 struct nrt_model {
   std::shared_ptr<const neuron::Program> program;
   std::shared_ptr<const neuron::Executable> frozen;  // bound at load when there are no slots
-  int vnc = 0;
+  int vnc = -1;                                      // -1: none taken yet
 
+  nrt_model() = default;
+  ~nrt_model();
+  nrt_model(const nrt_model&) = delete;
+  nrt_model& operator=(const nrt_model&) = delete;
   // For the functions that need a model without slots. Throws Error(NRT_INVALID).
   const neuron::Executable& bound() const;
 };

@@ -55,7 +55,6 @@ void Runtime::init() {
   auto opened = std::make_unique<Opened>();
   const std::vector<int> cores = visible_cores();
   for (const int core : cores) opened->cores.push_back(&device().open(core, static_cast<int>(cores.size())));
-  loads_ = 0;
   closed_ = false;
   history_.push_back(std::move(opened));
   opened_.store(history_.back().get(), std::memory_order_release);
@@ -97,10 +96,20 @@ int Runtime::visible_count() {
   return static_cast<int>(visible_cores().size());
 }
 
-int Runtime::next_core() {
+int Runtime::take_core(int vnc) {
   const size_t count = cores().size();
   if (count == 0) throw Error(NRT_LOAD_NOT_ENOUGH_NC, "this process sees no core (NEURON_RT_NUM_CORES=0)");
-  return static_cast<int>(loads_.fetch_add(1) % count);
+  if (vnc != -1) core(vnc);  // exists
+  std::lock_guard lock(mutex_);
+  models_.resize(std::max(models_.size(), count));
+  if (vnc == -1) vnc = static_cast<int>(std::min_element(models_.begin(), models_.begin() + count) - models_.begin());
+  ++models_[static_cast<size_t>(vnc)];
+  return vnc;
+}
+
+void Runtime::release_core(int vnc) {
+  std::lock_guard lock(mutex_);
+  --models_[static_cast<size_t>(vnc)];
 }
 
 }  // namespace neuron::api

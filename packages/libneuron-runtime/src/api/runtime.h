@@ -28,8 +28,10 @@ class Runtime {
 
   // Cores that the environment gives this process, before or after nrt_init.
   int visible_count();
-  // The core that nrt_load with vnc -1 takes: 0 first, then the others in turn.
-  int next_core();
+  // The core that a model goes to: `vnc`, or for -1 the first of those with the fewest models. Counts the model until
+  // release_core.
+  int take_core(int vnc);
+  void release_core(int vnc);
 
  private:
   // Immutable once published, and kept in history_ for good, because a launch may still look at it while nrt_close
@@ -64,7 +66,7 @@ class Runtime {
   std::vector<std::unique_ptr<const Opened>> history_;
   std::atomic<const Opened*> opened_{nullptr};
   std::atomic<bool> closed_{false};
-  std::atomic<unsigned> loads_{0};
+  std::vector<int> models_;  // by core
 };
 
 // The live handles of one type, so that a dead or foreign one is refused instead of followed.

@@ -17,6 +17,7 @@ if not torch.__version__.startswith(f"{_TORCH_MINOR}."):
     )
 
 from . import _C, _registration  # noqa: E402
+from ._sibling import load as _load_sibling  # noqa: E402
 from .devices import (  # noqa: E402
     _exchange_device,
     _get_device_index,
@@ -102,14 +103,12 @@ def __getattr__(name: str):
     if name in _SUBMODULES:
         return importlib.import_module(f"torch_neuronx.{name}")
     if name in _ELSEWHERE:
-        from ._sibling import load
-
         module, distribution = _ELSEWHERE[name]
-        loaded = load(module, distribution, f"torch_neuronx.{name}")
+        loaded = _load_sibling(module, distribution, f"torch_neuronx.{name}")
         return loaded if name == module else getattr(loaded, name)
     if name in _INDUCTOR:
         try:
-            return getattr(importlib.import_module("torch_neuronx_compile.inductor"), name)
-        except ModuleNotFoundError:
+            return getattr(_load_sibling("torch_neuronx_compile.inductor", "torch-neuronx-compile", name), name)
+        except ImportError:
             pass  # without the compiler, Inductor finds nothing here
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -62,6 +62,7 @@ void maps() {
             window(2, Dtype::FP32, {1}));
     const auto kernel = b.prepare();
     measure("add " + std::to_string(n), [&] { kernel->run({buffers, nullptr}); });
+    if (n == 256) measure("prepare add", [&] { b.prepare(); });
   }
   {
     Builder b = Builder::tile({256});
@@ -108,6 +109,7 @@ void reductions() {
     b.store(b.f32(Micro::DIV, e, b.f32(Micro::REDUCE_SUM, e)), out);
     const auto kernel = b.prepare();
     measure("softmax 4096x1024", [&] { kernel->run({buffers, nullptr}); });
+    measure("prepare softmax", [&] { b.prepare(); });
   }
   {
     Builder b = Builder::tile({4096, 1024}, TileMode::ROW, 1);
@@ -197,6 +199,7 @@ void matmuls() {
           kernel->run({buffers, nullptr});
         },
         2.0 * static_cast<double>(batch * m) * static_cast<double>(n * k));
+    if (batch * m == 64) measure("prepare mm", [&] { mm.prepare(); });
   };
   for (const Dtype dtype : {Dtype::FP32, Dtype::BF16}) {
     const std::string kind = dtype == Dtype::FP32 ? "mm fp32 " : "mm bf16 ";
