@@ -82,6 +82,7 @@ c10::intrusive_ptr<c10::GeneratorImpl> NeuronGenerator::graphsafe_get_state() co
   return generator;
 }
 
+#if TORCH_VERSION_MINOR >= 14
 void NeuronGenerator::philox_state(uint64_t increment, at::Tensor& seed, at::Tensor& offset,
                                    at::Tensor& intragraph_offset) {
   const auto [key, first] = reserve(increment);
@@ -89,6 +90,7 @@ void NeuronGenerator::philox_state(uint64_t increment, at::Tensor& seed, at::Ten
   offset.copy_(int64_scalar(first));
   intragraph_offset.copy_(int64_scalar(0));
 }
+#endif
 
 std::pair<uint64_t, uint64_t> NeuronGenerator::reserve(uint64_t count) {
   std::lock_guard<std::mutex> lock(state_->mutex);

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Generator.h>
 #include <c10/core/GeneratorImpl.h>
+#include <torch/headeronly/version.h>
 
 #include <cstdint>
 #include <memory>
@@ -38,7 +39,9 @@ struct NeuronGenerator final : c10::GeneratorImpl {
   void graphsafe_set_state(const c10::intrusive_ptr<c10::GeneratorImpl>& state) override;
   // A generator that draws from this one's sequence.
   c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override;
+#if TORCH_VERSION_MINOR >= 14
   void philox_state(uint64_t increment, at::Tensor& seed, at::Tensor& offset, at::Tensor& intragraph_offset) override;
+#endif
 
   static c10::DeviceType device_type() { return kNeuron; }
 
