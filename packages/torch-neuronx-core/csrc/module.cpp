@@ -32,6 +32,7 @@ void register_device() {
   register_tensor_operators();
   register_copy_operators();
   register_recurrent_operators();
+  register_selection_operators();
   register_convolution_operators();
   register_autocast();
   dispatch::register_dispatch();  // last: it leaves out what the others answer

@@ -7,6 +7,7 @@ namespace torch_neuronx {
 void register_tensor_operators();
 void register_copy_operators();
 void register_recurrent_operators();
+void register_selection_operators();
 void register_convolution_operators();
 
 // Kernels and fall-throughs of the AutocastPrivateUse1 key.
