@@ -87,7 +87,7 @@ void stream(char* to, const char* from, size_t bytes) {
 #if defined(__x86_64__)
   const size_t head = -reinterpret_cast<uintptr_t>(to) & (kVectorBytes - 1);
   if (bytes >= head + kVectorBytes) {
-    __builtin_memcpy(to, from, head);
+    __builtin_memmove(to, from, head);
     size_t at = head;
     for (; at + kVectorBytes <= bytes; at += kVectorBytes) {
       const vf x = load<vf>(from + at);
@@ -99,11 +99,11 @@ void stream(char* to, const char* from, size_t bytes) {
       _mm_stream_ps(reinterpret_cast<float*>(to + at), (__m128)x);
 #endif
     }
-    __builtin_memcpy(to + at, from + at, bytes - at);
+    __builtin_memmove(to + at, from + at, bytes - at);
     return;
   }
 #endif
-  __builtin_memcpy(to, from, bytes);
+  __builtin_memmove(to, from, bytes);
 }
 
 }  // namespace
