@@ -34,6 +34,9 @@ std::vector<std::byte> finish(Model& model, Random& random) {
 
 }  // namespace
 
+// Half of the time would go into stacks of allocations, of which a report needs the last few.
+extern "C" const char* __asan_default_options() { return "malloc_context_size=4:quarantine_size_mb=16"; }
+
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   prepare_process();
   std::atexit([] { std::fprintf(stderr, "fuzz_neff: %s\n", counts.summary().c_str()); });

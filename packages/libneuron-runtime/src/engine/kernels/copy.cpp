@@ -56,12 +56,12 @@ void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t
   const T* s = reinterpret_cast<const T*>(from);
   if (to_column == 1 && from_column == 1) {
     if (to_row == columns && from_row == columns) {
-      __builtin_memcpy(d, s, static_cast<size_t>(rows * columns) * sizeof(T));
+      __builtin_memmove(d, s, static_cast<size_t>(rows * columns) * sizeof(T));
       return;
     }
     if (columns * sizeof(T) >= 64) {
       for (int64_t r = 0; r < rows; ++r)
-        __builtin_memcpy(d + r * to_row, s + r * from_row, static_cast<size_t>(columns) * sizeof(T));
+        __builtin_memmove(d + r * to_row, s + r * from_row, static_cast<size_t>(columns) * sizeof(T));
       return;
     }
     for (int64_t r = 0; r < rows; ++r) {
