@@ -1,7 +1,8 @@
-"""Generates everything that follows from program.toml: the C++ header, the Python writer's tables and the reference page.
+"""Generates everything that follows from program.toml: the C++ header, the fuzzer's field tables, the Python writer's
+tables and the reference page.
 
-    generate.py header|python|reference OUTPUT     write OUTPUT (only if its content changes)
-    generate.py --check reference FILE             exit 1 unless FILE is what would be written
+    generate.py header|fields|python|reference OUTPUT   write OUTPUT (only if its content changes)
+    generate.py --check reference FILE                  exit 1 unless FILE is what would be written
 
 Needs Python 3.11 (tomllib) and nothing else.
 """
@@ -10,12 +11,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from fields import write_fields
 from header import write_header
 from reference import write_reference
 from schema import read_schema
 from tables import write_python
 
-WRITERS = {"header": write_header, "python": write_python, "reference": write_reference}
+WRITERS = {"header": write_header, "fields": write_fields, "python": write_python, "reference": write_reference}
 
 
 def main() -> int:

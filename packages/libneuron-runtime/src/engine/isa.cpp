@@ -22,6 +22,21 @@ DECLARE_ISA(generic)
 
 namespace {
 
+#if defined(__clang__) && defined(__x86_64__)
+// Older versions of clang do not know the levels by name.
+bool supports_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
+}
+bool supports_v4() {
+  return supports_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#elif defined(__x86_64__)
+bool supports_v3() { return __builtin_cpu_supports("x86-64-v3"); }
+bool supports_v4() { return __builtin_cpu_supports("x86-64-v4"); }
+#endif
+
 struct Choice {
   Isa sets[3];
   int count = 0;
@@ -35,8 +50,8 @@ struct Choice {
   Choice() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v4")) add("avx512", avx512::fill);
-    if (__builtin_cpu_supports("x86-64-v3")) add("avx2", avx2::fill);
+    if (supports_v4()) add("avx512", avx512::fill);
+    if (supports_v3()) add("avx2", avx2::fill);
 #elif defined(__aarch64__)
     add("neon", neon::fill);
 #endif

@@ -11,11 +11,12 @@ using schema::Rule;
 
 namespace {
 
-constexpr int64_t kMaxScratch = int64_t{1} << 46;
+constexpr int64_t kMaxBytes = int64_t{1} << 46;  // of scratch memory or of one buffer: nothing behind it can overflow
 constexpr int64_t kMaxSbuf = int64_t{32} << 20;  // trn3: 128 partitions of 256 KiB
 constexpr int64_t kMaxPsum = int64_t{4} << 20;
 constexpr int64_t kPartitions = 128;
 constexpr int64_t kMaxFreeBytes = 65536;
+constexpr size_t kMostText = 1024;
 constexpr uint64_t kDefaultBudget = uint64_t{1} << 40;
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -81,34 +82,71 @@ class InstructionBinder {
   // Returns the number of elements visited, saturated.
   uint64_t run() {
     fill();
+    const uint64_t elements = count();
+    const auto uses = p_.uses_of(r_);
+    strides();
+    if (b_.opcode == Opcode::TILE) phases();
+    std::vector<size_t> unreached;
+    for (size_t k = 0; k < uses.size(); ++k) {
+      if (uses[k] & kTable) continue;
+      if (!window(k)) unreached.push_back(k);
+      if (uses[k] & kWrites) written(k);
+    }
+    if (b_.opcode == Opcode::TENSOR_TENSOR) partition();
+    const uint64_t visited = weighted(elements);
+    settle(unreached);
+    return visited;
+  }
+
+ private:
+  int64_t value(uint32_t index) const { return values_[index]; }
+
+  // Trailing dimensions that are reduced or multiplied away.
+  int inner_dimensions() const {
+    return b_.opcode == Opcode::MATMUL ? 1 : b_.opcode == Opcode::TILE ? static_cast<int>(b_.params[1]) : 0;
+  }
+
+  // The elements of the loop, saturated. With K = 0 a MATMUL still runs its epilogue and stores zeros; with no reduced
+  // elements a TILE still stores its rows: what remains empty then counts as one.
+  uint64_t count() {
+    const int inner = inner_dimensions();
     uint64_t elements = 1;
     for (int d = 0; d < b_.rank; ++d) {
       if (b_.extents[d] < 0) {
         refuse(Rule::extents, "instruction %zu: extent %d is %lld, expected at least 0", n_, d,
                static_cast<ll>(b_.extents[d]));
       }
-      if (b_.extents[d] == 0) empty_ = true;
-      if (__builtin_mul_overflow(elements, static_cast<uint64_t>(b_.extents[d]), &elements)) {
+      if (b_.extents[d] == 0) (d < b_.rank - inner ? idle_ : empty_) = true;
+      const uint64_t extent = std::max<uint64_t>(static_cast<uint64_t>(b_.extents[d]), 1);
+      if (__builtin_mul_overflow(elements, extent, &elements)) elements = std::numeric_limits<uint64_t>::max();
+    }
+    if (idle_) return 0;
+    if (!empty_) return elements;
+    elements = 1;
+    for (int d = 0; d < b_.rank - inner; ++d) {
+      if (__builtin_mul_overflow(elements, static_cast<uint64_t>(b_.extents[d]), &elements))
         elements = std::numeric_limits<uint64_t>::max();
-      }
     }
-    if (empty_) elements = 0;
-    const auto uses = p_.uses_of(r_);
-    // With K = 0 a MATMUL still runs its epilogue and stores zeros; with no reduced elements a TILE still stores its
-    // rows.
-    strides();
-    if (b_.opcode == Opcode::TILE) phases();
-    for (size_t k = 0; k < uses.size(); ++k) {
-      if (uses[k] & kTable) continue;
-      window(k);
-      if (uses[k] & kWrites) written(k);
-    }
-    if (b_.opcode == Opcode::TENSOR_TENSOR) partition();
-    return weighted(elements);
+    return elements;
   }
 
- private:
-  int64_t value(uint32_t index) const { return values_[index]; }
+  // Numbers that no rule bounds, because nothing is reached by them, become small ones with the same meaning, so that
+  // the engine may compute with all of them.
+  void settle(const std::vector<size_t>& unreached) {
+    const int first = idle_ ? 0 : empty_ ? b_.rank - inner_dimensions() : b_.rank;
+    for (int d = first; d < b_.rank; ++d) b_.extents[d] = std::min<int64_t>(b_.extents[d], 2);
+    for (const size_t k : unreached) {
+      b_.windows[k].offset = 0;
+      for (int64_t& stride : b_.windows[k].strides) stride = stride != 0;
+    }
+    for (Window& w : b_.windows) {
+      if (gathers() && !idle_ && &w - b_.windows.data() >= 3) continue;  // tables
+      for (int64_t& stride : w.strides) {
+        if (stride > kMaxBytes || stride < -kMaxBytes) stride = 0;
+      }
+    }
+  }
+
   bool gathers() const { return b_.opcode == Opcode::GATHER || b_.opcode == Opcode::SCATTER; }
 
   void fill() {
@@ -146,7 +184,7 @@ class InstructionBinder {
                                               : static_cast<uint64_t>(number);
       }
     }
-    b_.debug = p_.text(r_.debug);
+    b_.debug = p_.text(r_.debug, kMostText);  // every instruction keeps a copy, and they may share a text
   }
 
   // Trailing loop dimensions that a window's elements do not depend on, so that an extent of 0 along them reaches
@@ -175,32 +213,37 @@ class InstructionBinder {
            n_, k, clip(low), clip(high), w.buffer, static_cast<ll>(sizes_[w.buffer]), bytes_of(w.dtype));
   }
 
-  void window(size_t k) const {
+  // False for a window that is never reached.
+  bool window(size_t k) const {
     const Window& w = b_.windows[k];
     const int ignored = ignored_dimensions(k);
     __int128 low = w.offset, high = w.offset;
-    const auto extend = [&](__int128 reach) { (reach < 0 ? low : high) += reach; };
+    const auto extend = [&](int64_t steps, int64_t stride) {
+      constexpr __int128 kFar = static_cast<__int128>(1) << 100;  // far outside; a sum of a few does not overflow
+      const __int128 reach = std::clamp(static_cast<__int128>(steps) * stride, -kFar, kFar);
+      (reach < 0 ? low : high) += reach;
+    };
     for (int d = 0; d < b_.rank; ++d) {
-      if (b_.extents[d] == 0 && d < b_.rank - ignored) return;  // reaches nothing
-      if (b_.extents[d] > 0) extend(static_cast<__int128>(b_.extents[d] - 1) * w.strides[d]);
+      if (b_.extents[d] == 0 && d < b_.rank - ignored) return false;
+      if (b_.extents[d] > 0) extend(b_.extents[d] - 1, w.strides[d]);
     }
     if (gathers() && k == 0) {
-      for (int64_t j = 0; j < b_.params[1]; ++j) {
-        extend(static_cast<__int128>(std::max<int64_t>(b_.windows[4].strides[j], 0)) * b_.windows[3].strides[j]);
-      }
+      for (int64_t j = 0; j < b_.params[1]; ++j)
+        extend(std::max<int64_t>(b_.windows[4].strides[j], 0), b_.windows[3].strides[j]);
     }
     if (gathers() && k == 1) {
-      if (b_.params[1] == 0) return;
-      extend(static_cast<__int128>(b_.params[1] - 1) * b_.params[2]);
+      if (b_.params[1] == 0) return false;
+      extend(b_.params[1] - 1, b_.params[2]);
     }
     if (low < 0 || (high + 1) * bytes_of(w.dtype) > sizes_[w.buffer]) outside(k, low, high);
+    return true;
   }
 
   void written(size_t k) const {
     const Window& w = b_.windows[k];
     int first = 0, last = b_.rank - ignored_dimensions(k);
     if (b_.opcode == Opcode::SCATTER) first = static_cast<int>(b_.params[0]);
-    if (empty_) return;
+    if (idle_ || (empty_ && last == b_.rank)) return;
     for (int d = first; d < last; ++d) {
       if (w.strides[d] == 0 && b_.extents[d] > 1) {
         refuse(Rule::written_once,
@@ -228,7 +271,7 @@ class InstructionBinder {
       const int batch = static_cast<int>(b_.params[0]);
       for (int d = 0; d < batch; ++d) zero_stride(Rule::gather_strides, 0, d);
       for (int d = batch; d < b_.rank; ++d) zero_stride(Rule::gather_strides, 1, d);
-      if (b_.opcode == Opcode::GATHER && static_cast<IndexMode>(b_.params[3]) == IndexMode::CLAMP && !empty_) {
+      if (b_.opcode == Opcode::GATHER && static_cast<IndexMode>(b_.params[3]) == IndexMode::CLAMP && !idle_) {
         for (int64_t j = 0; j < b_.params[1]; ++j) {
           if (b_.windows[4].strides[j] < 0) {
             refuse(
@@ -323,7 +366,7 @@ class InstructionBinder {
       }
       __int128 free_bytes = bytes_of(w.dtype);
       for (int d = 1; d < b_.rank; ++d) free_bytes = std::min<__int128>(free_bytes * b_.extents[d], kMaxFreeBytes + 1);
-      if (free_bytes > kMaxFreeBytes && !empty_) {
+      if (free_bytes > kMaxFreeBytes && !idle_) {
         refuse(Rule::partition, "instruction %zu: pattern %zu has more than %lld bytes a partition", n_, k,
                static_cast<ll>(kMaxFreeBytes));
       }
@@ -341,7 +384,8 @@ class InstructionBinder {
   const schema::InstructionRecord& r_;
   const std::span<const int64_t> values_, sizes_;
   BoundInstruction& b_;
-  bool empty_ = false;
+  bool idle_ = false;                 // nothing is visited
+  bool empty_ = false;                // nothing is reduced (TILE) or multiplied (MATMUL)
   std::vector<bool> per_element_;  // TILE: by window
 };
 
@@ -373,15 +417,18 @@ std::vector<int64_t> evaluate(const Program& program, std::span<const int64_t> s
 
 std::vector<int64_t> buffer_sizes(const Program& program, std::span<const int64_t> values) {
   const int64_t scratch = values[program.header().scratch_bytes];
-  if (scratch < 0 || scratch > kMaxScratch) {
+  if (scratch < 0 || scratch > kMaxBytes) {
     refuse(Rule::memory, "scratch_bytes is %lld, expected 0 to %lld", static_cast<ll>(scratch),
-           static_cast<ll>(kMaxScratch));
+           static_cast<ll>(kMaxBytes));
   }
   std::vector<int64_t> sizes(program.buffers().size());
   for (size_t n = 0; n < sizes.size(); ++n) {
     const schema::BufferRecord& b = program.buffers()[n];
     const int64_t nbytes = values[b.nbytes], offset = values[b.offset];
-    if (nbytes < 0) refuse(Rule::memory, "buffer %zu: nbytes is %lld, expected at least 0", n, static_cast<ll>(nbytes));
+    if (nbytes < 0 || nbytes > kMaxBytes) {
+      refuse(Rule::memory, "buffer %zu: nbytes is %lld, expected 0 to %lld", n, static_cast<ll>(nbytes),
+             static_cast<ll>(kMaxBytes));
+    }
     sizes[n] = nbytes;
     int64_t room = std::numeric_limits<int64_t>::max();
     if (b.kind == BufferKind::TEMP) room = scratch;

@@ -2,8 +2,10 @@
 // of its records. Immutable afterwards, so it may be bound from several threads at once.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,7 +38,10 @@ class Program {
   std::span<const schema::PatternRecord> patterns() const { return patterns_; }
   std::span<const schema::MicroRecord> micro() const { return micro_; }
   std::span<const std::byte> constants() const { return constants_; }
-  std::string_view text(uint32_t offset) const { return strings_.data() + offset; }  // a checked offset into STRINGS
+  // A text at a checked offset into STRINGS, or its first `most` bytes.
+  std::string_view text(uint32_t offset, size_t most = SIZE_MAX) const {
+    return {strings_.data() + offset, strnlen(strings_.data() + offset, std::min(most, strings_.size() - offset))};
+  }
 
   std::span<const schema::PatternRecord> patterns_of(const schema::InstructionRecord& i) const {
     return patterns_.subspan(i.pattern_first, i.pattern_count);

@@ -12,7 +12,7 @@ using schema::Rule;
 
 class Validator {
  public:
-  explicit Validator(Program& program) : p_(program) {}
+  explicit Validator(Program& program) : p_(program), texts_end_(program.strings_.rfind('\0') + 1) {}
 
   void run() {
     values();
@@ -31,7 +31,7 @@ class Validator {
   }
 
   void text(const char* record, size_t n, const char* field, uint32_t offset) const {
-    if (offset >= p_.strings_.size() || p_.strings_.find('\0', offset) == std::string_view::npos) {
+    if (offset >= texts_end_) {
       refuse(Rule::names, "%s %zu: %s is %u, not a NUL-terminated text in STRINGS (%zu bytes)", record, n, field,
              offset, p_.strings_.size());
     }
@@ -296,6 +296,7 @@ class Validator {
   }
 
   Program& p_;
+  const size_t texts_end_;     // in STRINGS: what begins before it is terminated
   std::vector<bool> aliased_;  // inputs whose memory an output may share
 };
 

@@ -129,7 +129,7 @@ TEST_CASE("windows inside their buffers are accepted") {
   CHECK(bind_refusal(p, {4, 2, 3, 0, 0, 0}) == "accepted");           // one element, read six times
   CHECK(bind_refusal(p, {0, 0, 3, 0, 3, 1}) == "accepted");           // nothing
   CHECK(bind_refusal(p, {0, 2, 0, 1000, 3, 1}) == "accepted");        // nothing, wherever it begins
-  CHECK(bind_refusal(p, {kMax, 1, 1, 0, kMax, kMax}) == "accepted");  // strides along single elements do not matter
+  CHECK(bind_refusal(p, {4, 1, 1, 0, kMax, kMax}) == "accepted");     // strides along single elements do not matter
 }
 
 TEST_CASE("windows that leave their buffers are refused") {
@@ -148,7 +148,7 @@ TEST_CASE("windows that leave their buffers are refused") {
   refused({24, 2, 3, 0, kMin, kMin}, "reaches elements -9223372036854775808 to 0");
   refused({24, 2, 3, kMax, 3, 1}, "reaches elements 9223372036854775807 to 9223372036854775807");
   refused({24, -1, 3, 0, 3, 1}, "extent 0 is -1, expected at least 0 (rule B6)");
-  refused({-8, 0, 3, 0, 3, 1}, "nbytes is -8, expected at least 0 (rule B4)");
+  refused({-8, 0, 3, 0, 3, 1}, "nbytes is -8, expected 0 to 70368744177664 (rule B4)");
   refused({24, 2, 3, 0, 3}, "5 slots are given, expected 6 (rule B1)");
 }
 

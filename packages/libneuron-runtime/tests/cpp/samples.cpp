@@ -99,8 +99,8 @@ std::vector<std::byte> ProgramBuilder::bytes() const {
   section(SectionKind::INSTRUCTIONS, instructions);
   section(SectionKind::PATTERNS, patterns);
   section(SectionKind::MICRO, micro);
-  section(SectionKind::CONSTANTS, constants);
   section(SectionKind::STRINGS, strings);
+  section(SectionKind::CONSTANTS, constants);  // last, so that AddressSanitizer sees what reads behind them
 
   std::vector<std::byte> out(sizeof(schema::HeaderRecord) + rows.size() * sizeof(schema::SectionRecord));
   for (size_t n = 0; n < rows.size(); ++n) {
@@ -113,7 +113,7 @@ std::vector<std::byte> ProgramBuilder::bytes() const {
       {}, schema::kVersion, static_cast<uint32_t>(rows.size()), out.size(), slot_count, scalar_count, scratch, 0};
   std::memcpy(header.magic, schema::kMagic, sizeof(header.magic));
   std::memcpy(out.data(), &header, sizeof(header));
-  std::memcpy(out.data() + sizeof(header), rows.data(), rows.size() * sizeof(rows[0]));
+  if (!rows.empty()) std::memcpy(out.data() + sizeof(header), rows.data(), rows.size() * sizeof(rows[0]));
   return out;
 }
 

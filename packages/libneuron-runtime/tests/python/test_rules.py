@@ -198,7 +198,7 @@ BIND = [
         slots=(5, 0),
         op=ValueOp.FLOORDIV,
     ),
-    case("memory", "row", VALUES, 6, "nbytes is -45, expected at least 0", imm=-45),
+    case("memory", "row", VALUES, 6, "nbytes is -45, expected 0 to 70368744177664", imm=-45),
     case("memory", "numbers", BUFFERS, 1, "buffer 1: 64 bytes from byte 128", offset=5),
     case("memory", "numbers", BUFFERS, 2, "an end within 16 bytes", nbytes=3),
     case("memory", "tile_grain", BUFFERS, 0, "SBUF of 8 bytes, expected a multiple of 128", nbytes=1),

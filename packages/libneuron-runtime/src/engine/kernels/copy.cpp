@@ -56,12 +56,12 @@ void copy(char* to, int64_t to_row, int64_t to_column, const char* from, int64_t
   const T* s = reinterpret_cast<const T*>(from);
   if (to_column == 1 && from_column == 1) {
     if (to_row == columns && from_row == columns) {
-      __builtin_memcpy(d, s, static_cast<size_t>(rows * columns) * sizeof(T));
+      __builtin_memmove(d, s, static_cast<size_t>(rows * columns) * sizeof(T));
       return;
     }
     if (columns * sizeof(T) >= 64) {
       for (int64_t r = 0; r < rows; ++r)
-        __builtin_memcpy(d + r * to_row, s + r * from_row, static_cast<size_t>(columns) * sizeof(T));
+        __builtin_memmove(d + r * to_row, s + r * from_row, static_cast<size_t>(columns) * sizeof(T));
       return;
     }
     for (int64_t r = 0; r < rows; ++r) {
@@ -87,7 +87,7 @@ void stream(char* to, const char* from, size_t bytes) {
 #if defined(__x86_64__)
   const size_t head = -reinterpret_cast<uintptr_t>(to) & (kVectorBytes - 1);
   if (bytes >= head + kVectorBytes) {
-    __builtin_memcpy(to, from, head);
+    __builtin_memmove(to, from, head);
     size_t at = head;
     for (; at + kVectorBytes <= bytes; at += kVectorBytes) {
       const vf x = load<vf>(from + at);
@@ -99,11 +99,11 @@ void stream(char* to, const char* from, size_t bytes) {
       _mm_stream_ps(reinterpret_cast<float*>(to + at), (__m128)x);
 #endif
     }
-    __builtin_memcpy(to + at, from + at, bytes - at);
+    __builtin_memmove(to + at, from + at, bytes - at);
     return;
   }
 #endif
-  __builtin_memcpy(to, from, bytes);
+  __builtin_memmove(to, from, bytes);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Reductions. The order of every sum is part of the format (schema, tile_mode): sixteen accumulators along a row,
 // joined pairwise.
+#include <utility>
+
 #include "engine/kernels/integer.h"
 #include "engine/kernels/stage.h"
 
@@ -156,15 +158,18 @@ void column_stage(STAGE_ARGS) {
   NEXT;
 }
 
+template <int Width, class V, int... J>
+INLINE V rotated(V x, std::integer_sequence<int, J...>) {
+  return __builtin_shufflevector(x, x, ((J + Width) % int{sizeof...(J)})...);
+}
 // One step inside a vector: element j takes in element j + Width.
 template <class V, class Op, int Width>
 INLINE V join_halves(V x) {
   if constexpr (Width == 0) {
     return x;
   } else {
-    typename Mask<V>::type order;
-    for (int j = 0; j < kCount<V>; ++j) order[j] = (j + Width) % kCount<V>;
-    return join_halves<V, Op, Width / 2>(Op::apply(x, __builtin_shuffle(x, order)));
+    const V other = rotated<Width>(x, std::make_integer_sequence<int, kCount<V>>());
+    return join_halves<V, Op, Width / 2>(Op::apply(x, other));
   }
 }
 // 8 + 8, 4 + 4, 2 + 2, 1 + 1: first between vectors, then inside one.

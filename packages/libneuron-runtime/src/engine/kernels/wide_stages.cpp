@@ -98,7 +98,7 @@ struct Abs {
   static INLINE vl apply(vl a) { return a < 0 ? -a : a; }
 };
 struct Sign {
-  static INLINE vl apply(vl a) { return (a > 0) ? splat(int64_t{1}) : (a < 0); }
+  static INLINE vl apply(vl a) { return (a > 0) ? splat(int64_t{1}) : vl(a < 0); }
 };
 struct Copy {
   static INLINE vl apply(vl a) { return a; }

@@ -44,7 +44,7 @@ class Indices {
         if (index < 0 || index > limits_[j]) {
           if (!clamp_) refuse(index, j, i);
           e.skip = scatter || limits_[j] < 0;
-          index = index < 0 ? 0 : limits_[j];
+          index = index < 0 || limits_[j] < 0 ? 0 : limits_[j];
         }
         if (j == 0) e.first = index;
         e.start += index * strides_[j];

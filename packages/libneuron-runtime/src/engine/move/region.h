@@ -23,8 +23,8 @@ class Region {
   // Addresses are those of the windows' first elements. stream: non-temporal stores where possible.
   void copy(const char* from, char* to, int64_t first_block, int64_t last_block, bool stream = false) const;
   void copy(const char* from, char* to) const {
-    if (contiguous_) {
-      __builtin_memcpy(to, from, static_cast<size_t>(elements_ * bytes_));
+    if (contiguous_) {  // nobody has checked that a program's windows do not overlap
+      __builtin_memmove(to, from, static_cast<size_t>(elements_ * bytes_));
     } else {
       copy(from, to, 0, blocks_);
     }
