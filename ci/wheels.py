@@ -4,7 +4,8 @@ Three environments, each removed when it has served:
 
 * runtime: the runtime alone, with its own tests;
 * core: the device alone: a smoke test with nothing else installed, then its own tests;
-* stack: the device, then its compiler, then the meta package: a smoke test of each.
+* stack: the device, then its compiler, then the meta package: a smoke test of each; then the example of a plugin, with
+  its own tests.
 
 Wheels are named by path and never by bare name: an index may hold another package of the same name.
 """
@@ -22,6 +23,7 @@ from packages import BY_NAME, PACKAGES
 DIST = ROOT / "build/dist"
 CONSTRAINTS = ROOT / "build/constraints.txt"
 SMOKE = ROOT / "ci/smoke.py"
+PLUGIN, PLUGIN_FOLDER = "softclip", ROOT / "examples/plugin"
 # A cache that starts empty and an independent working folder: what is imported is what is installed.
 ENVIRONMENTS = ROOT / "build/environments"
 
@@ -41,10 +43,10 @@ class Environment:
         cache = self.folder / "cache" / level
         run(self.python, SMOKE, level, cwd=self.folder, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
 
-    def test(self, name: str) -> int:
-        """The tests of a package, with what its group `test` names; returns pytest's exit code."""
-        self.install("--group", f"{BY_NAME[name].folder / 'pyproject.toml'}:test")
-        return attempt(self.python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", BY_NAME[name].folder / "tests")
+    def test(self, folder: Path) -> int:
+        """The tests of the package in a folder, with what its group `test` names; returns pytest's exit code."""
+        self.install("--group", f"{folder / 'pyproject.toml'}:test")
+        return attempt(self.python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", folder / "tests")
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)
@@ -70,18 +72,18 @@ def main() -> None:
         "--output-file",
         CONSTRAINTS,
     )
-    for package in PACKAGES:
-        run(UV, "build", "--quiet", "--wheel", "--python", PYTHON, "--package", package.name, "--out-dir", DIST)
+    for name in (*(package.name for package in PACKAGES), PLUGIN):
+        run(UV, "build", "--quiet", "--wheel", "--python", PYTHON, "--package", name, "--out-dir", DIST)
 
     runtime = Environment("runtime")
     runtime.install(wheel("libneuron-runtime"))
-    codes = [runtime.test("libneuron-runtime")]
+    codes = [runtime.test(BY_NAME["libneuron-runtime"].folder)]
     runtime.remove()
 
     core = Environment("core")
     core.install(wheel("libneuron-runtime"), wheel("torch-neuronx-core"))
     core.smoke("core")
-    codes.append(core.test("torch-neuronx-core"))
+    codes.append(core.test(BY_NAME["torch-neuronx-core"].folder))
     core.remove()
 
     stack = Environment("stack")
@@ -89,6 +91,8 @@ def main() -> None:
     stack.smoke("compile")
     stack.install(*(wheel(package.name) for package in PACKAGES))
     stack.smoke("compile")
+    stack.install(wheel(PLUGIN))
+    codes.append(stack.test(PLUGIN_FOLDER))
     stack.remove()
     if any(codes):
         sys.exit("wheels: a package fails its own tests where it is installed alone")

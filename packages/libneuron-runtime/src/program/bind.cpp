@@ -384,8 +384,8 @@ class InstructionBinder {
   const schema::InstructionRecord& r_;
   const std::span<const int64_t> values_, sizes_;
   BoundInstruction& b_;
-  bool idle_ = false;                 // nothing is visited
-  bool empty_ = false;                // nothing is reduced (TILE) or multiplied (MATMUL)
+  bool idle_ = false;              // nothing is visited
+  bool empty_ = false;             // nothing is reduced (TILE) or multiplied (MATMUL)
   std::vector<bool> per_element_;  // TILE: by window
 };
 
