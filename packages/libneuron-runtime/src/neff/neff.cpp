@@ -68,6 +68,12 @@ NeffHeader read_neff_header(std::span<const std::byte> file) {
   h.feature_bits = get<uint64_t>(file, kFeatures);
   h.lnc_size = get<uint32_t>(file, kLnc);
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+  if (is_gzip(file)) {
+    throw Error(NRT_INVALID,
+                format("NEFF: this is a gzip archive without the header of %zu bytes that a NEFF file has in front of "
+                       "it; give the .neff file, not the archive inside it",
+                       kNeffHeaderBytes));
+  }
   if (h.header_size != kNeffHeaderBytes || (h.pkg_version != 1 && h.pkg_version != 2)) {
     throw Error(NRT_INVALID,
                 format("NEFF: package version %llu and header size %llu, expected 1 or 2 and %zu; this is no NEFF file",
@@ -80,8 +86,9 @@ NeffHeader read_neff_header(std::span<const std::byte> file) {
   }
   if (h.version_major > kNewestMajor) {
     throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
-                format("NEFF: version mismatch, supported: up to %llu.x, received: %llu.%llu", number(kNewestMajor),
-                       number(h.version_major), number(h.version_minor)));
+                format("NEFF: version mismatch, supported: up to %llu.x, received: %llu.%llu; compile the model with "
+                       "this release, or install a newer libneuron-runtime",
+                       number(kNewestMajor), number(h.version_major), number(h.version_minor)));
   }
   if ((h.feature_bits & kProgramFeature) && h.feature_bits != kProgramFeature) {
     throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
@@ -139,8 +146,8 @@ std::span<const std::byte> Neff::program() const {
     if (is_engine_code(member.name)) {
       throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
                   format("NEFF: vendor-compiled: %s is machine code of a real NeuronCore, which this device does not "
-                         "run; compile the model for "
-                         "the simulator (a file with the member %s), or load it on a Trainium host",
+                         "run; compile the model for the simulator (a file with the member %s), or load it on a "
+                         "Trainium host",
                          member.name.c_str(), kProgramMember));
     }
   }
@@ -150,7 +157,9 @@ std::span<const std::byte> Neff::program() const {
 
 void Neff::check_hash() const {
   const auto hash = neff_hash(file_);
-  if (!std::equal(hash.begin(), hash.end(), header_.hash.begin())) {
+  std::array<std::byte, kHashBytes> expected{};  // the rest of the field is zero
+  std::copy(hash.begin(), hash.end(), expected.begin());
+  if (header_.hash != expected) {
     throw Error(NRT_INVALID,
                 "NEFF: the hash in the header is not the file's: the file was damaged, or written by another compiler");
   }

@@ -254,6 +254,48 @@ TEST_CASE_FIXTURE(Initialised, "nrt_load refuses what it cannot run") {
   unsetenv("NEURON_RT_VALIDATE_HASH");
 }
 
+TEST_CASE("a model goes to the core with the fewest, and unloading gives its place back") {
+  nrt_close();
+  setenv("NEURON_RT_NUM_CORES", "3", 1);
+  REQUIRE(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "") == NRT_SUCCESS);
+  const auto file = neff_of("row");
+  std::vector<nrt_model_t*> models;
+  // Loads for core `vnc` and returns the core that the model went to.
+  const auto load = [&](int32_t vnc) {
+    nrt_model_t* model = nullptr;
+    REQUIRE(nrt_load(file.data(), file.size(), vnc, 1, &model) == NRT_SUCCESS);
+    models.push_back(model);
+    nrt_model_info_t info{99};
+    REQUIRE(nrt_get_model_info(model, &info, sizeof(info), nullptr) == NRT_SUCCESS);
+    return info.vnc;
+  };
+  const auto unload = [&](size_t n) {
+    REQUIRE(nrt_unload(models[n]) == NRT_SUCCESS);
+    models.erase(models.begin() + static_cast<ptrdiff_t>(n));
+  };
+  CHECK(load(-1) == 0);
+  CHECK(load(-1) == 1);
+  CHECK(load(-1) == 2);
+  CHECK(load(-1) == 0);  // all have one: the first
+  unload(1);             // the one on core 1
+  CHECK(load(-1) == 1);
+  CHECK(load(1) == 1);  // asked for, and counted as well: 2, 2, 1
+  CHECK(load(-1) == 2);
+  // A load that fails takes no place: 2, 2, 2 and then 2, 2, 1.
+  nrt_model_t* none = nullptr;
+  for (int n = 0; n < 3; ++n) CHECK(nrt_load(file.data(), file.size() - 1, -1, 1, &none) == NRT_INVALID);
+  CHECK(nrt_load(file.data(), file.size(), 3, 1, &none) == NRT_INVALID_HANDLE);
+  CHECK(says("core 3 does not exist: this process sees 3"));
+  unload(1);  // of core 2
+  CHECK(load(-1) == 2);
+  CHECK(load(-1) == 0);
+  while (!models.empty()) unload(0);
+  CHECK(load(-1) == 0);
+  unload(0);
+  nrt_close();
+  unsetenv("NEURON_RT_NUM_CORES");
+}
+
 TEST_CASE_FIXTURE(Initialised, "a model with slots or scalars needs the extension") {
   nrt_tensor_info_array_t* info = nullptr;
   {

@@ -128,8 +128,9 @@ TEST_CASE("malformed files are refused with what is wrong") {
   CHECK(refusal(bad, NRT_INVALID).find("header size 512") != std::string::npos);
   bad = good;
   put<uint64_t>(bad, 24, 3);
-  CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION).find("version mismatch, supported: up to 2.x, received: 3.0") !=
-        std::string::npos);
+  CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION) ==
+        "NEFF: version mismatch, supported: up to 2.x, received: 3.0; compile the model with this release, or install a "
+        "newer libneuron-runtime");
   bad = good;
   put<uint64_t>(bad, 544, kProgramFeature | 4);
   CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION).find("0x8000000000000004") != std::string::npos);
@@ -137,6 +138,69 @@ TEST_CASE("malformed files are refused with what is wrong") {
   bad[kNeffHeaderBytes] ^= std::byte{1};  // the first member's name
   CHECK(refusal(bad, NRT_INVALID).find("tar header at byte 0 of the payload has a wrong checksum") !=
         std::string::npos);
+}
+
+TEST_CASE("a file that ends anywhere is refused, with its sizes put right too") {
+  const Bytes good = pack_neff(samples()[1].bytes, "rows", {});
+  const std::span<const std::byte> program = Neff::parse(good).program();
+  const auto program_end = static_cast<size_t>(program.data() + program.size() - good.data());
+  for (size_t size = 0; size < good.size(); ++size) {
+    CAPTURE(size);
+    const Bytes cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));  // its own allocation, for the sanitizer
+    const std::string text = refusal(cut, NRT_INVALID);
+    CHECK(text.find(size < kNeffHeaderBytes ? "too few for its header of 1024" : "the file is cut or extended") !=
+          std::string::npos);
+    if (size < kNeffHeaderBytes) continue;
+    Bytes patched = cut;
+    put<uint64_t>(patched, 16, size - kNeffHeaderBytes);
+    try {
+      const Neff neff = Neff::parse(patched);
+      CHECK(std::ranges::equal(neff.program(), program));  // whole only where it was left whole
+      CHECK(size >= program_end);
+    } catch (const Error& error) {
+      CHECK(error.status() == NRT_INVALID);
+      const std::string what = error.what();
+      CHECK((what.find("is larger than the file") != std::string::npos ||
+             what.find("none of the 0 members is sg00/program.neuronx") != std::string::npos));
+    }
+  }
+}
+
+TEST_CASE("every flipped bit is found by the hash, and without it nothing worse than a refusal happens") {
+  const Bytes good = pack_neff(samples()[1].bytes, "rows", {});
+  for (size_t at = 0; at < good.size(); ++at) {
+    Bytes bad = good;
+    bad[at] ^= std::byte{1} << at % 8;
+    CAPTURE(at);
+    try {
+      const Neff neff = Neff::parse(bad);
+      CHECK_THROWS_WITH_AS(
+          neff.check_hash(),
+          "NEFF: the hash in the header is not the file's: the file was damaged, or written by another compiler",
+          Error);
+      Program::load(neff.program());
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).size() > 10);
+    }
+  }
+}
+
+TEST_CASE("sizes that no file has are refused") {
+  const Bytes good = pack_neff(add_sample().bytes, "add", {});
+  for (const uint64_t size : {uint64_t{0}, ~uint64_t{0}, uint64_t{1} << 63, uint64_t{1} << 40}) {
+    Bytes bad = good;
+    put<uint64_t>(bad, 16, size);
+    CHECK(refusal(bad, NRT_INVALID).find("data_size is " + std::to_string(size) + ", but ") != std::string::npos);
+  }
+}
+
+TEST_CASE("an archive without the header of a NEFF is named as such") {
+  Bytes archive(2048);
+  const uint8_t magic[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
+  std::memcpy(archive.data(), magic, sizeof(magic));
+  CHECK(refusal(archive, NRT_INVALID) ==
+        "NEFF: this is a gzip archive without the header of 1024 bytes that a NEFF file has in front of it; give the "
+        ".neff file, not the archive inside it");
 }
 
 TEST_CASE("a member that claims to be larger than the file is refused") {

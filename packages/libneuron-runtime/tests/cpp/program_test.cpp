@@ -87,4 +87,47 @@ TEST_CASE("bytes that are no program are refused with what is wrong") {
         std::string::npos);
 }
 
+TEST_CASE("counts that no program has are refused") {
+  const std::vector<std::byte> good = add_sample().bytes;
+  // The refusal of the sample with some record changed.
+  const auto with = [&](auto change) {
+    std::vector<std::byte> bytes = good;
+    auto* header = reinterpret_cast<schema::HeaderRecord*>(bytes.data());
+    change(*header, reinterpret_cast<schema::SectionRecord*>(header + 1));
+    return refusal(bytes);
+  };
+  const auto says = [](const std::string& text, const char* part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  using Header = schema::HeaderRecord;
+  using Section = schema::SectionRecord;
+  says(with([](Header& h, Section*) { h.section_count = 0xFFFFFFFF; }), "section_count is 4294967295, but there is room");
+  says(with([](Header& h, Section*) { h.total_bytes = ~uint64_t{0}; }), "total_bytes is 18446744073709551615, but");
+  for (const uint64_t count : {uint64_t{1} << 20, uint64_t{1} << 61, ~uint64_t{0}}) {
+    says(with([&](Header&, Section* rows) { rows[0].count = count; }), "records of VALUES reach past the end");
+  }
+  says(with([](Header&, Section* rows) { rows[0].offset = ~uint64_t{63}; }), "VALUES begins at byte 18446744073709551552");
+
+  const auto built = [](auto change) {
+    ProgramBuilder p;
+    p.scratch = p.number(0);
+    const uint32_t one = p.number(1);
+    const uint32_t y = p.argument(BufferKind::OUTPUT, "y", Dtype::FP32, {one}, p.number(4));
+    p.instruction(Opcode::TILE, {one});
+    p.store(p.pattern(y, Dtype::FP32, {one}), Kind::F32, p.op(Micro::CONST, Kind::F32));
+    change(p);
+    return refusal(p.bytes());
+  };
+  using Builder = ProgramBuilder;
+  says(built([](Builder&) {}), "accepted");
+  says(built([](Builder& p) { p.instructions[0].pattern_count = 0xFFFFFFFF; }), "patterns 0 and 4294967295 more");
+  says(built([](Builder& p) { p.instructions[0].micro_count = 0xFFFFFFFF; }), "micro-operations 0 and 4294967295 more");
+  says(built([](Builder& p) { p.instructions[0].rank = 9; }), "rank is 9, expected at most 8");
+  says(built([](Builder& p) { p.io[0].rank = 0xFFFFFFFF; }), "rank is 4294967295, expected at most 8");
+  says(built([](Builder& p) { p.micro.resize(257, p.micro[0]), p.instructions[0].micro_count = 257; }),
+       "257 micro-operations, expected at most 256");
+  says(built([](Builder& p) { p.slot_count = 0xFFFFFFFF; }), "accepted");  // a bind has to give as many
+}
+
 }  // namespace neuron::test

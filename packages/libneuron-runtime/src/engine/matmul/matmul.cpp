@@ -164,7 +164,7 @@ class MatmulKernel final : public Kernel {
     int64_t index[kMaxDims] = {};
     batch_index(b, index);
     const int64_t rows = (m_ + gemm_.mr - 1) / gemm_.mr, columns = (n_ + gemm_.nr - 1) / gemm_.nr;
-    const double cost = 0.15 * static_cast<double>(gemm_.nr * std::min(k_, gemm_.k_block));
+    const double cost = 0.15 * static_cast<double>(gemm_.nr * std::clamp<int64_t>(k_, 1, gemm_.k_block));
     parallel_for(k_blocks_ * (rows + columns), static_cast<int64_t>(std::max(1.0, kTaskNanoseconds / cost)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
