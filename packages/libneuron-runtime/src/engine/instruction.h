@@ -65,4 +65,15 @@ class Kernel {
 // neuron::Error(NRT_UNSUPPORTED_NEFF_VERSION) for an opcode that this build does not run.
 std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction);
 
+// Where a buffer of a program lies, as far as that is known before a launch.
+struct BufferPlace {
+  BufferKind kind = BufferKind::INPUT;
+  int64_t begin = 0, bytes = 0;  // TEMP: in scratch memory
+  int alias = -1;                // OUTPUT: the INPUT buffer whose memory it may share
+};
+// Prepares a whole program, in order of its instructions. An entry is nullptr where an earlier kernel does its work as
+// well. What the program leaves in TEMP buffers is not defined.
+std::vector<std::unique_ptr<Kernel>> prepare(std::span<const BoundInstruction> program,
+                                             std::span<const BufferPlace> buffers);
+
 }  // namespace neuron

@@ -124,10 +124,11 @@ struct Isa {
   Stage load[kDtypeCount] = {};
   Stage store[kDtypeCount] = {};
   Stage store_streaming[kDtypeCount] = {};  // non-temporal; nullptr where there is no such store; needs aligned memory
-  Stage broadcast = nullptr;                // accumulator from a 4-byte number b
-  Stage broadcast_wide = nullptr;           // vector dst from an 8-byte number b
-  Stage copy_wide = nullptr;                // vector dst from vector a, 8-byte elements
-  Stage convert[3][3] = {};                 // [from][to]; I64 operands and results are vectors in memory (a, dst)
+  Stage prefetch = nullptr;        // fetches the group `aux` times 64 bytes behind a into the second-level cache
+  Stage broadcast = nullptr;       // accumulator from a 4-byte number b
+  Stage broadcast_wide = nullptr;  // vector dst from an 8-byte number b
+  Stage copy_wide = nullptr;       // vector dst from vector a, 8-byte elements
+  Stage convert[3][3] = {};        // [from][to]; I64 operands and results are vectors in memory (a, dst)
   // Reductions by operation and kind. Accumulators are at dst; those of ARG reductions have 32-bit indices beside them,
   // at c.
   Stage reduce_row[kReductions][3] = {};     // into kLanes accumulators
@@ -136,8 +137,8 @@ struct Isa {
 
   // Joins the kLanes accumulators of a row into one value; ARG: and its index.
   void (*fold[kReductions][3])(const char* lanes, const int32_t* indices, char* value, int64_t* index) = {};
-  // The same reduction of many short rows that lie one after the other, in memory with room for whole groups.
-  void (*reduce_rows[kReductions][3])(const char* from, int64_t rows, int64_t columns, char* values,
+  // The same reduction of many rows, `stride` elements apart, in memory with room for whole groups.
+  void (*reduce_rows[kReductions][3])(const char* from, int64_t rows, int64_t stride, int64_t columns, char* values,
                                       int64_t* indices) = {};
   // accumulators[c] takes from[0][c], from[1][c], ...; row r has index position + r. Accumulators have room for whole
   // groups.

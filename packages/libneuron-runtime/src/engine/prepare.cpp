@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "engine/chain/chain.h"
 #include "engine/instruction.h"
 #include "engine/matmul/matmul.h"
 #include "engine/move/move.h"
@@ -30,6 +31,23 @@ std::unique_ptr<Kernel> prepare(const BoundInstruction& instruction) {
   }
   throw Error(NRT_UNSUPPORTED_NEFF_VERSION,
               format("this build does not run opcode %u", static_cast<unsigned>(instruction.opcode)));
+}
+
+std::vector<std::unique_ptr<Kernel>> prepare(std::span<const BoundInstruction> program,
+                                             std::span<const BufferPlace> buffers) {
+  std::vector<std::unique_ptr<Kernel>> kernels(program.size());
+  std::vector<char> done(program.size());
+  for (size_t i = 0; i < program.size(); ++i) {
+    if (done[i]) continue;
+    const engine::Chain chain(program, buffers, i);
+    if (chain.members().size() == 1) {
+      kernels[i] = prepare(program[i]);
+      continue;
+    }
+    for (const size_t member : chain.members()) done[member] = 1;
+    kernels[i] = chain.prepare();
+  }
+  return kernels;
 }
 
 }  // namespace neuron

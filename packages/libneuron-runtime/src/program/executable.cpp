@@ -22,17 +22,24 @@ class Binder {
   std::shared_ptr<const Executable> run() {
     table();
     signature();
-    e_->kernels_.reserve(p_.instructions().size());
     uint64_t visited = 0;
-    BoundInstruction bound;
-    for (size_t n = 0; n < p_.instructions().size(); ++n) {
-      bind_instruction(p_, n, values_, sizes_, visited, bound);
-      e_->kernels_.push_back(prepare(bound));
-    }
+    std::vector<BoundInstruction> bound(p_.instructions().size());
+    for (size_t n = 0; n < bound.size(); ++n) bind_instruction(p_, n, values_, sizes_, visited, bound[n]);
+    e_->kernels_ = prepare(bound, places());
     return e_;
   }
 
  private:
+  std::vector<BufferPlace> places() const {
+    std::vector<BufferPlace> result(sizes_.size());
+    for (size_t n = 0; n < sizes_.size(); ++n)
+      result[n] = {.kind = p_.buffers()[n].kind, .begin = values_[p_.buffers()[n].offset], .bytes = sizes_[n]};
+    for (const schema::IoRecord& record : p_.io()) {
+      if (record.alias != schema::kNone) result[record.buffer].alias = static_cast<int>(p_.io()[record.alias].buffer);
+    }
+    return result;
+  }
+
   void table() {
     e_->temp_bytes_ = values_[p_.header().scratch_bytes];
     for (size_t n = 0; n < sizes_.size(); ++n) {
@@ -127,6 +134,7 @@ void Executable::run_with(void** table, void* const* buffers, const uint64_t* sc
   }
   const Launch launch{table, scalars};
   for (size_t n = 0; n < kernels_.size(); ++n) {
+    if (!kernels_[n]) continue;
     try {
       kernels_[n]->run(launch);
     } catch (const Error& error) {

@@ -57,7 +57,7 @@ class Executable {
   void run_with(void** table, void* const* buffers, const uint64_t* scalars, const Scratch& scratch) const;
 
   std::shared_ptr<const Program> program_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // of the instructions; nullptr: an earlier one does its work as well
   std::vector<Slot> slots_;
   std::vector<Io> io_;
   int64_t temp_bytes_ = 0, sbuf_bytes_ = 0, psum_bytes_ = 0;

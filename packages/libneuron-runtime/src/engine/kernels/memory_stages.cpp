@@ -111,6 +111,12 @@ void store_streaming(STAGE_ARGS) {
 }
 #endif
 
+void prefetch(STAGE_ARGS) {
+  const char* p = ADDRESS(a) + s->aux * size_t{64};
+  for (int k = 0; k < kGroup * 4; k += 64) __builtin_prefetch(p + k, 0, 2);
+  NEXT;
+}
+
 void broadcast(STAGE_ARGS) {
   a0 = a1 = a2 = a3 = (vf)splat(number<int32_t>(c->slots[s->b]));
   NEXT;
@@ -155,6 +161,7 @@ void add_memory_stages(Isa& t) {
   t.store_streaming[dtype_index(Dtype::FP16)] = erase(store_half_streaming<Fp16>);
 #endif
 #endif
+  t.prefetch = erase(prefetch);
   t.broadcast = erase(broadcast);
   t.next = erase(next);
   t.run = run;

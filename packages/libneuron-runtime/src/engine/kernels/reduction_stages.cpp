@@ -187,26 +187,40 @@ void fold(const char* lanes, const int32_t*, char* value, int64_t*) {
   for (int k = 0; k < kLaneVectors<V>; ++k) lane[k] = load<V>(lanes + k * sizeof(V));
   store(value, join_lanes<V, Op>(lane));
 }
-template <class V, class Op>
-void rows(const char* from, int64_t rows, int64_t columns, char* values, int64_t*) {
-  for (int64_t r = 0; r < rows; ++r, from += columns * sizeof(Element<V>)) {
-    V lane[kLaneVectors<V>];
-    for (V& l : lane) l = Op::identity();
-    const int64_t whole = columns & ~int64_t{kLanes - 1};
-    for (int64_t i = 0; i < whole; i += kLanes) {
-      for (int k = 0; k < kLaneVectors<V>; ++k) {
-        lane[k] = Op::apply(lane[k], load<V>(from + i * sizeof(Element<V>) + k * sizeof(V)));
-      }
-    }
-    if (whole < columns) {
-      for (int k = 0; k < kLaneVectors<V>; ++k) {
-        // Reads past the row, never past the buffer, which has room for whole groups.
-        const V x = load<V>(from + whole * sizeof(Element<V>) + k * sizeof(V));
-        lane[k] = Op::apply(lane[k], select(exists<V>(k * kCount<V>, columns - whole), x, Op::identity()));
-      }
-    }
-    store(values + r * sizeof(Element<V>), join_lanes<V, Op>(lane));
+// `Rows` of them side by side: a row's additions wait for each other, those of different rows do not.
+template <class V, class Op, int Rows>
+INLINE void rows_together(const char* from, int64_t stride, int64_t columns, char* values) {
+  V lane[Rows][kLaneVectors<V>];
+  for (int r = 0; r < Rows; ++r) {
+    for (int k = 0; k < kLaneVectors<V>; ++k) lane[r][k] = Op::identity();
   }
+  const int64_t whole = columns & ~int64_t{kLanes - 1}, row_bytes = stride * static_cast<int64_t>(sizeof(Element<V>));
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const char* p = from + i * sizeof(Element<V>);
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
+      for (int k = 0; k < kLaneVectors<V>; ++k)
+        lane[r][k] = Op::apply(lane[r][k], load<V>(p + r * row_bytes + k * sizeof(V)));
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int k = 0; whole < columns && k < kLaneVectors<V>; ++k) {
+      // Reads past the row, never past the buffer, which has room for whole groups.
+      const V x = load<V>(from + r * row_bytes + whole * sizeof(Element<V>) + k * sizeof(V));
+      lane[r][k] = Op::apply(lane[r][k], select(exists<V>(k * kCount<V>, columns - whole), x, Op::identity()));
+    }
+    store(values + r * sizeof(Element<V>), join_lanes<V, Op>(lane[r]));
+  }
+}
+template <class V, class Op>
+void rows(const char* from, int64_t rows, int64_t stride, int64_t columns, char* values, int64_t*) {
+  constexpr int kTogether = kLaneVectors<V> == 1 ? 4 : 2;
+  int64_t r = 0;
+  const auto at = [&] { return from + r * stride * static_cast<int64_t>(sizeof(Element<V>)); };
+  for (; r + kTogether <= rows; r += kTogether)
+    rows_together<V, Op, kTogether>(at(), stride, columns, values + r * sizeof(Element<V>));
+  for (; r < rows; ++r) rows_together<V, Op, 1>(at(), stride, columns, values + r * sizeof(Element<V>));
 }
 
 // ARGMAX and ARGMIN: `indices` runs beside the accumulators (slot c).
@@ -296,10 +310,10 @@ void arg_fold(const char* lanes, const int32_t* indices, char* value, int64_t* i
   arg_fold_lanes<T, Op>(reinterpret_cast<const T*>(lanes), indices, reinterpret_cast<T*>(value), index);
 }
 template <class V, class Op>
-void arg_rows(const char* from, int64_t rows, int64_t columns, char* values, int64_t* indices) {
+void arg_rows(const char* from, int64_t rows, int64_t stride, int64_t columns, char* values, int64_t* indices) {
   using T = Element<V>;
   const T* p = reinterpret_cast<const T*>(from);
-  for (int64_t r = 0; r < rows; ++r, p += columns) {
+  for (int64_t r = 0; r < rows; ++r, p += stride) {
     T best = p[0];
     int64_t at = 0;
     for (int64_t i = 1; i < columns; ++i) {

@@ -31,7 +31,7 @@ const Gemm& choose_gemm(const BoundInstruction& i, const Isa& isa) {
 
 class MatmulKernel final : public Kernel {
  public:
-  explicit MatmulKernel(const BoundInstruction& original)
+  MatmulKernel(const BoundInstruction& original, int threads)
       : isa_(isa()),
         gemm_(choose_gemm(original, isa_)),
         shape_(original, gemm_.nr),
@@ -44,7 +44,7 @@ class MatmulKernel final : public Kernel {
         debug_(original.debug) {
     for (int d = 0; d < shape_.batch; ++d) batches_ *= shape_.instruction.extents[d];
     k_blocks_ = (k_ + gemm_.k_block - 1) / gemm_.k_block;
-    choose_tasks();
+    choose_tasks(threads);
     BoundInstruction without_k = shape_.instruction;
     without_k.rank -= 1;
     find_direct();
@@ -107,7 +107,7 @@ class MatmulKernel final : public Kernel {
     result_ = w;
   }
 
-  void choose_tasks() {
+  void choose_tasks(int threads) {
     const int64_t packed =
         (round_up(m_, gemm_.mr) + round_up(n_, gemm_.nr)) * round_up(k_, gemm_.k_multiple) * gemm_.bytes;
     own_ = m_ <= kOwnRows || n_ <= gemm_.nr || packed > kMostPacked;
@@ -117,7 +117,8 @@ class MatmulKernel final : public Kernel {
     // As wide as the cache likes, but enough tasks for all threads when there is work for them.
     int64_t columns = std::min(round_up(std::max<int64_t>(n_, 1), gemm_.nr), own_ ? 2 * kTileColumns : kTileColumns);
     const double work = static_cast<double>(batches_ * m_ * n_) * static_cast<double>(k_) * kNanosecondsPerProduct;
-    const int64_t wanted = std::min<int64_t>(4 * threads(), static_cast<int64_t>(work / kTaskNanoseconds));
+    const int64_t wanted =
+        threads == 1 ? 1 : std::min<int64_t>(4 * threads, static_cast<int64_t>(work / kTaskNanoseconds));
     while (columns > gemm_.nr && batches_ * row_tiles_ * ((n_ + columns - 1) / columns) < wanted)
       columns = round_up(columns / 2, gemm_.nr);
     tile_columns_ = columns;
@@ -283,8 +284,8 @@ class MatmulKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_matmul(const BoundInstruction& instruction) {
-  return std::make_unique<MatmulKernel>(instruction);
+std::unique_ptr<Kernel> prepare_matmul(const BoundInstruction& instruction, int count) {
+  return std::make_unique<MatmulKernel>(instruction, count ? count : threads());
 }
 
 }  // namespace neuron::engine

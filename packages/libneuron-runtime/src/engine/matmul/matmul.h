@@ -4,6 +4,7 @@
 
 namespace neuron::engine {
 
-std::unique_ptr<Kernel> prepare_matmul(const BoundInstruction& instruction);
+// threads: how many share the work, 0 for all that a launch has.
+std::unique_ptr<Kernel> prepare_matmul(const BoundInstruction& instruction, int threads = 0);
 
 }  // namespace neuron::engine

@@ -19,6 +19,12 @@ struct Axis {
   int first = 0, count = 0;
 };
 
+// A slot that moves from row to row of a block, by so many bytes.
+struct RowStep {
+  uint16_t slot;
+  int64_t bytes;
+};
+
 // How one access reaches the stages.
 struct Feed {
   enum Mode : uint8_t {
@@ -54,6 +60,19 @@ class Feeds {
 
   const Feed& of(int access) const { return feeds_[feed_of_[access]]; }
   bool all_direct() const;
+
+  // For feeds that are direct and blocks of one row: how their slots move to the next row.
+  void add_steps(std::vector<RowStep>& steps) const {
+    for (const Feed& f : feeds_) steps.push_back({f.window, f.row_stride * f.bytes});
+  }
+
+  // What is read from the same place `rows` rows further on.
+  void add_prefetches(SegmentBuilder& builder, int64_t rows) const {
+    for (const Feed& f : feeds_) {
+      if (f.type == Access::READ && f.bytes == 4 && f.row_stride > 0 && rows * f.row_stride * 4 < 64 * UINT16_MAX)
+        builder.add_prefetch(f.window, rows * f.row_stride * 4);
+    }
+  }
 
   // Sets the slots of the windows' first elements: all there is to do when all feeds are direct.
   void point(const Launch& launch, char** slots) const {

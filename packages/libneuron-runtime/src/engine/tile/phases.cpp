@@ -81,6 +81,19 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
     if (is_reduction(n.op)) roots[n.depth].push_back(i);
     if (n.op == Micro::STORE && n.cls == Class::ELEMENT) roots[depth].push_back(i);
   }
+  // What costs no more than reading it again is computed again.
+  const auto is_cheap = [&](const Node& n) {
+    if (!options.one_by_one || n.kind != Kind::F32 || n.result != Kind::F32) return false;
+    if (n.op != Micro::ADD && n.op != Micro::SUB && n.op != Micro::MUL) return false;
+    int vectors = 0;
+    for (const int operand : {n.a, n.b}) {
+      const Node& o = graph.nodes[operand];
+      if (o.cls != Class::ELEMENT) continue;
+      if (o.op != Micro::LOAD || !is_native(instruction.windows[o.pattern].dtype)) return false;
+      ++vectors;
+    }
+    return vectors == 1 || n.a == n.b;
+  };
   std::vector<char> done(count, 0), outlives(count, 0);
   if (options.keep_elements) {
     for (int p = 0; p <= depth; ++p) {
@@ -88,7 +101,7 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
       for (const int root : roots[p]) find_needed(graph, graph.nodes[root].a, done, seen);
       for (int i = 0; i < count; ++i) {
         if (!seen[i] || graph.nodes[i].cls != Class::ELEMENT || is_leaf(graph.nodes[i])) continue;
-        if (done[i]) outlives[i] = 1;
+        if (done[i] && !is_cheap(graph.nodes[i])) outlives[i] = 1;
       }
       for (int i = 0; i < count; ++i) {
         if (seen[i]) done[i] = 1;
@@ -99,10 +112,22 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
   std::vector<int> buffer(count, -1), expanded(count, -1);  // slots
   std::vector<char> available(count, 0);                    // in its buffer since an earlier phase
   const auto buffer_of = [&](int node) {
-    if (buffer[node] < 0)
-      buffer[node] = layout.add_local(room(options.element_room, register_bytes(graph.nodes[node])));
+    if (buffer[node] < 0) {
+      const int bytes = register_bytes(graph.nodes[node]);
+      buffer[node] = layout.add_local(room(options.element_room, bytes) *
+                                      static_cast<size_t>(options.one_by_one ? options.kept_room : 1));
+      if (options.one_by_one)
+        row_steps.push_back(
+            {static_cast<uint16_t>(buffer[node]), static_cast<int64_t>(room(options.element_room, bytes))});
+    }
     return static_cast<uint16_t>(buffer[node]);
   };
+  if (options.one_by_one) {
+    elements.add_steps(row_steps);
+    for (int i = 0; i < count; ++i) {
+      if (kept_slot[i]) row_steps.push_back({kept_slot[i], register_bytes(graph.nodes[i])});
+    }
+  }
   for (int p = 0; p <= depth; ++p) {
     if (roots[p].empty()) continue;
     SegmentBuilder builder(graph, instruction, layout, isa);
@@ -160,8 +185,11 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
             operand.op == Micro::LOAD && operand.cls == Class::ELEMENT ? &elements.of(nest.access_of[n.a]) : nullptr;
         if (feed && is_native(feed->dtype) && (feed->mode == Feed::STAGED || options.whole_vectors)) {
           r.buffer = feed->slot;  // the operand is in memory already
+          r.stride = options.one_by_one ? feed->row_stride : options.element_room / options.kept_room;
         } else {
           r.buffer = buffer_of(n.a);
+          r.stride = options.one_by_one ? static_cast<int64_t>(layout.padded(options.element_room))
+                                        : options.element_room / options.kept_room;
           if (!available[n.a]) {
             builder.keep(n.a, r.buffer, register_bytes(operand));
             builder.add_value(n.a);
@@ -172,6 +200,8 @@ Phases::Phases(const BoundInstruction& instruction, const Graph& graph, const Ne
       }
       reductions[p].push_back(r);
     }
+    // The first phase after a reduction works on what is in the cache: time to bring the next block there.
+    if (options.one_by_one && p == 1) elements.add_prefetches(builder, options.kept_room);
     element[p] = builder.build();
     if (options.keep_elements) {
       for (int i = 0; i < count; ++i) {

@@ -16,6 +16,7 @@ struct Reduction {
   uint16_t totals;   // ARG: values that belong to the indices in `result`
   uint16_t buffer;   // operand values of a block, when the reduction is done on a buffer
   uint16_t result;   // the kept value: what the reduction gives
+  int64_t stride;    // elements from one row of `buffer` to the next
 };
 
 // A kept value repeated for every element of a block.
@@ -32,8 +33,9 @@ struct PhaseOptions {
   bool on_buffers;     // reductions run on block buffers, not as stages
   bool whole_vectors;  // rows (COLUMN: columns) of a block are whole vectors: kernels on buffers read nothing past them
   bool keep_elements;  // a value that a later phase needs is kept for the block, not computed again
+  bool one_by_one;     // element segments run on one row at a time, on numbers; `element_room` is that of a row
   bool separate_phases;  // a phase does not find the block buffers of the one before
-  int64_t element_room;  // elements of a block
+  int64_t element_room;  // elements of a block buffer
   bool column;           // accumulators: one per kept value, else kLanes
   int64_t stream_bytes;  // outputs from this size on are written around the caches
 };
@@ -49,6 +51,7 @@ class Phases {
   std::vector<Segment> element, kept;
   std::vector<std::vector<Reduction>> reductions;
   std::vector<std::vector<Expansion>> expansions;  // before element[p]
+  std::vector<RowStep> row_steps;                  // one_by_one: from one row to the next
   Segment kept_stores;                             // at the very end: an output may lie on an input
   bool streams = false;
 

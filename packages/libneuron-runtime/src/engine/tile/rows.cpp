@@ -16,6 +16,8 @@ namespace {
 
 constexpr int64_t kSharedRow = 512;   // rows up to this length share a block
 constexpr int64_t kRowsBlock = 2048;  // elements of such a block
+constexpr int64_t kBand = 4;          // longer rows that share one: their reductions run side by side
+constexpr int64_t kBandRow = 4096;    // elements of such a row: a band stays in the second-level cache
 
 class RowsKernel final : public Kernel {
  public:
@@ -30,6 +32,7 @@ class RowsKernel final : public Kernel {
         uniforms_(graph_, instruction, layout_, isa_),
         length_(nest_.reduced_size()),
         row_(nest_.kept - 1),
+        band_(is_band()),
         rows_(rows_of_a_block()),
         phases_(plan(instruction)) {
     blocks_ = nest_.kept_size() > 0;
@@ -66,24 +69,41 @@ class RowsKernel final : public Kernel {
   }
 
  private:
+  // Whether several long rows share a block, in which elements run row by row and the rest for all of them.
+  bool is_band() const {
+    if (row_ < 0 || length_ <= kSharedRow || length_ > kBandRow || nest_.reduced != 1 || nest_.extents[row_] < kBand)
+      return false;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& n = graph_.nodes[i];
+      if (is_reduction(n.op) && is_arg(n.op)) return false;
+      if (n.cls != Class::ELEMENT || nest_.access_of[i] < 0) continue;
+      const Access& a = nest_.accesses[nest_.access_of[i]];
+      if (!a.is_window() || a.strides[nest_.kept] != 1) return false;
+    }
+    return true;
+  }
+
   int64_t rows_of_a_block() const {
     if (row_ < 0) return 1;
+    if (band_) return kBand;
     if (length_ > kSharedRow) return 1;
     return std::clamp(kRowsBlock / std::max<int64_t>(length_, 1), int64_t{1},
                       std::max<int64_t>(nest_.extents[row_], 1));
   }
 
   Phases plan(const BoundInstruction& instruction) {
-    elements_.plan(graph_, nest_, layout_, row_, {nest_.kept, nest_.reduced}, {rows_, length_}, true);
+    elements_.plan(graph_, nest_, layout_, row_, {nest_.kept, nest_.reduced}, {band_ ? 1 : rows_, length_}, true);
     kept_.plan(graph_, nest_, layout_, -1, row_ < 0 ? Axis{} : Axis{row_, 1}, {1, rows_},
                rows_ == (row_ < 0 ? 1 : nest_.extents[row_]));
     PhaseOptions o{};
     o.kept_room = rows_;
-    o.kept_numbers = rows_ == 1;
-    o.expand = o.on_buffers = rows_ > 1;
+    o.kept_numbers = rows_ == 1 || band_;
+    o.on_buffers = rows_ > 1;
+    o.expand = rows_ > 1 && !band_;
+    o.one_by_one = band_;
     o.whole_vectors = length_ % kLanes == 0;
     o.keep_elements = true;
-    o.element_room = rows_ * length_;
+    o.element_room = band_ ? length_ : rows_ * length_;
     o.stream_bytes = kStreamBytes;
     return Phases(instruction, graph_, nest_, layout_, isa_, uniforms_, elements_, kept_, o);
   }
@@ -107,7 +127,7 @@ class RowsKernel final : public Kernel {
       }
       for (size_t a = 0; a < nest_.accesses.size(); ++a) offsets[a] += at * nest_.accesses[a].strides[d];
     }
-    const BlockShape shape{rows, length_};
+    const BlockShape shape{band_ ? 1 : rows, length_};
     kept_.before(launch, isa_, slots, offsets, 0, {1, rows});
     if (length_ > 0) elements_.before(launch, isa_, slots, offsets, 0, shape);
     context.position = 0;
@@ -134,10 +154,14 @@ class RowsKernel final : public Kernel {
           if (is_arg(r.op)) std::memcpy(slots[r.result], &index, 8);
         }
       } else {
-        phases_.element[p].run(isa_, context, shape.size(), phases_.streams);
+        if (band_) {
+          run_band(phases_.element[p], context, rows);
+        } else {
+          phases_.element[p].run(isa_, context, shape.size(), phases_.streams);
+        }
         for (const Reduction& r : phases_.reductions[p]) {
           const auto reduce = isa_.reduce_rows[reduction_index(r.op)][static_cast<int>(r.kind)];
-          reduce(slots[r.buffer], rows, length_, is_arg(r.op) ? slots[r.totals] : slots[r.result],
+          reduce(slots[r.buffer], rows, r.stride, length_, is_arg(r.op) ? slots[r.totals] : slots[r.result],
                  reinterpret_cast<int64_t*>(slots[r.result]));
         }
       }
@@ -145,6 +169,15 @@ class RowsKernel final : public Kernel {
     if (length_ > 0) elements_.after(isa_, slots, 0, shape);
     phases_.kept_stores.run(isa_, context, rows);
     kept_.after(isa_, slots, 0, {1, rows});
+  }
+
+  void run_band(const Segment& segment, Context& context, int64_t rows) const {
+    if (segment.empty()) return;
+    for (int64_t r = 0; r < rows; ++r) {
+      segment.run(isa_, context, length_, phases_.streams);
+      for (const RowStep& s : phases_.row_steps) context.slots[s.slot] += s.bytes;
+    }
+    for (const RowStep& s : phases_.row_steps) context.slots[s.slot] -= rows * s.bytes;
   }
 
   void start_lanes(const Reduction& r, char** slots) const {
@@ -164,7 +197,8 @@ class RowsKernel final : public Kernel {
   Uniforms uniforms_;
   int64_t length_;  // elements of a row
   int row_;         // dimension along the rows of a block, or -1
-  int64_t rows_;    // of a block
+  bool band_;
+  int64_t rows_;  // of a block
   Phases phases_;
   std::array<int64_t, kMaxDims> counts_{};
   int64_t blocks_ = 0;

@@ -383,6 +383,8 @@ Segment SegmentBuilder::build() {
   if (roots_.empty()) return {};
   std::vector<bool> seen(place_.size());
   for (const Root& root : roots_) count_uses(root.type == Root::VALUE ? root.node : graph_.nodes[root.node].a, seen);
+  for (const auto& [slot, bytes] : prefetches_)
+    emit(isa_.prefetch, {}, {Place::VECTOR, slot, 4}, {}, {}, static_cast<uint16_t>(bytes / 64));
   // An output may lie on an input: nothing is stored before everything has been read.
   std::vector<Root> stores;
   for (const Root& root : roots_) {

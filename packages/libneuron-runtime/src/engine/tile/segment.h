@@ -59,6 +59,9 @@ class SegmentBuilder {
   // When the value is computed, it is also written to this vector.
   void keep(int node, uint16_t slot, int step) { keep_[node] = {Place::VECTOR, slot, static_cast<uint8_t>(step)}; }
 
+  // While the segment runs, fetches what lies `bytes` behind a window of native elements.
+  void add_prefetch(uint16_t slot, int64_t bytes) { prefetches_.push_back({slot, bytes}); }
+
   // What the segment must do; in program order.
   void add_value(int node);  // compute and keep
   void add_store(int node, uint16_t slot, bool external, bool stream);
@@ -103,6 +106,7 @@ class SegmentBuilder {
   std::vector<Place> load_slot_ = std::vector<Place>(place_.size());
   std::vector<bool> load_external_ = std::vector<bool>(place_.size());
   std::vector<Root> roots_;
+  std::vector<std::pair<uint16_t, int64_t>> prefetches_;
   int accumulator_ = -1;
   Segment segment_;
 };

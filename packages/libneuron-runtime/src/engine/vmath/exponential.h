@@ -114,17 +114,53 @@ INLINE vf logistic(vf x) {
   return select(x < 0.0f, e, splat(1.0f)) / (1.0f + e);
 }
 
+// The element `index` (0 to 15) of a table, for every lane.
+INLINE vf look_up(const float (&table)[16], vi index) {
+#if defined(__AVX512F__)
+  return (vf)_mm512_permutexvar_ps((__m512i)index, _mm512_loadu_ps(table));
+#elif defined(__AVX2__)
+  const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)index);
+  const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)index);
+  return (vf)_mm256_blendv_ps(low, high, (__m256)(index << 28));
+#else
+  vf r;
+  for (int i = 0; i < kWidth; ++i) r[i] = table[index[i]];
+  return r;
+#endif
+}
+
+// By 16 intervals: erf(c + d) - erf(c) is d times a polynomial, |d| <= 0.127. Around 0 the first term is d itself.
 INLINE vf erf(vf x) {
-  constexpr float a[] = {0x1.06eba8p-3f, -0x1.812744p-2f,  0x1.ce2e24p-4f, -0x1.b810b0p-6f,
-                         0x1.54dc0ep-8f, -0x1.aaee42p-11f, 0x1.5f0f98p-14f};
-  // log(erfc(x)) on [0.92, 3.93]
-  constexpr float b[] = {0x1.555614p-12f, -0x1.2158ccp+0f, -0x1.437734p-1f,  -0x1.c32506p-4f, 0x1.b18b90p-6f,
-                         -0x1.38f5eep-8f, 0x1.3ad642p-11f, -0x1.8659acp-15f, 0x1.be65dcp-20f};
-  const vf magnitude = abs(x), square = x * x;
-  const vf small = fma(x, polynomial(a, square), x);
-  const auto [n, r] = reduce(polynomial(b, clamp(magnitude, 0.0f, 3.93f)));
-  const vf large = 1.0f - scale(fma(r * r, exp_tail(r), r) + 1.0f, n);
-  return select(magnitude < 0.92f, small, select(x != x, x, copysign(large, x)));
+  constexpr float kInterval = 0.25390625f;  // 15 of them and a half end where erf rounds to 1
+  alignas(64) static constexpr float a[7][16] = {
+      {0, 0x1.1f31b2p-2f, 0x1.0dff5p-1f, 0x1.6fef76p-1f, 0x1.b2bb68p-1f, 0x1.dad53ep-1f, 0x1.f00614p-1f, 0x1.f9e15cp-1f,
+       0x1.fdea6ep-1f, 0x1.ff5eb6p-1f, 0x1.ffd4cap-1f, 0x1.fff5cp-1f, 0x1.fffddap-1f, 0x1.ffff9ap-1f, 0x1.fffffp-1f,
+       0x1.fffffep-1f},
+      {0x1.06eba8p-3f, 0x1.0ed47ap+0f, 0x1.be6872p-1f, 0x1.436686p-1f, 0x1.9be438p-2f, 0x1.cd22a8p-3f, 0x1.c5d04ap-4f,
+       0x1.8894ecp-5f, 0x1.2a875ap-6f, 0x1.8f182cp-8f, 0x1.d4fed8p-10f, 0x1.e477d6p-12f, 0x1.b7e952p-14f,
+       0x1.5f2178p-16f, 0x1.ecba06p-19f, 0x1.2fe3eep-21f},
+      {-0x1.0c91fp-25f, -0x1.130fccp-2f, -0x1.c56214p-2f, -0x1.ecae3p-2f, -0x1.a253c8p-2f, -0x1.24b68p-2f,
+       -0x1.59ada8p-3f, -0x1.5ce058p-4f, -0x1.2f3178p-5f, -0x1.c7ff1ep-7f, -0x1.29b3c4p-8f, -0x1.5246a8p-10f,
+       -0x1.4f16b2p-12f, -0x1.21c05p-14f, -0x1.b5df28p-17f, -0x1.21591ap-19f},
+      {-0x1.812686p-2f, -0x1.3a8b5ap-2f, -0x1.203bfcp-3f, 0x1.14b066p-5f, 0x1.23e2dap-3f, 0x1.55c3dp-3f, 0x1.13720ep-3f,
+       0x1.5bf496p-4f, 0x1.68d2b2p-5f, 0x1.3a1592p-6f, 0x1.d0d58ap-8f, 0x1.26bbcp-9f, 0x1.41f7d6p-11f, 0x1.3020b4p-13f,
+       0x1.f23088p-16f, 0x1.628e48p-18f},
+      {-0x1.926022p-14f, 0x1.073ca4p-3f, 0x1.776fbcp-3f, 0x1.2e1b22p-3f, 0x1.055248p-4f, -0x1.5cc2cp-7f, -0x1.7a562p-5f,
+       -0x1.81d8dp-5f, -0x1.09650ap-5f, -0x1.1ade0cp-6f, -0x1.eae58ap-8f, -0x1.6339c6p-9f, -0x1.b2ae4cp-11f,
+       -0x1.c5b01p-13f, -0x1.964dbp-15f, -0x1.398c6ep-17f},
+      {0x1.d4245ep-4f, 0x1.4267eep-4f, 0x1.503e1cp-8f, -0x1.bf7f9ap-5f, -0x1.17d87ap-4f, -0x1.6d4956p-5f,
+       -0x1.9405cp-7f, 0x1.017b12p-7f, 0x1.ab2844p-7f, 0x1.48555ap-7f, 0x1.681526p-8f, 0x1.366214p-9f, 0x1.b58c8cp-11f,
+       0x1.0176b8p-12f, 0x1.001c4cp-14f, 0x1.b238d2p-17f},
+      {-0x1.4dbb46p-7f, -0x1.4daeb4p-5f, -0x1.95691ep-5f, -0x1.9e9c76p-6f, 0x1.90b8f4p-8f, 0x1.61ee32p-6f,
+       0x1.2e85fcp-6f, 0x1.00fda6p-7f, -0x1.a03242p-13f, -0x1.8b20dep-9f, -0x1.597d3cp-9f, -0x1.818d3cp-10f,
+       -0x1.45a8f4p-11f, -0x1.b94c68p-13f, -0x1.ed452cp-15f, -0x1.ce2504p-17f},
+  };
+  const vf magnitude = select(abs(x) > 3.93f, splat(3.93f), abs(x));  // NaN stays
+  const vf n = round(magnitude * (1.0f / kInterval)), d = fma(n, splat(-kInterval), magnitude);
+  const vi k = to_int32(n) & 15;  // NaN: some interval
+  vf r = look_up(a[6], k);
+  for (int i = 5; i > 0; --i) r = fma(r, d, look_up(a[i], k));
+  return copysign(fma(d, r, select(n == 0.0f, magnitude, look_up(a[0], k))), x);
 }
 
 }  // namespace neuron::engine::NEURON_ISA::vmath

@@ -103,23 +103,25 @@ void reductions() {
   float *x = memory(4096 * 1024), *y = memory(4096 * 1024), *w = memory(4096);
   void* buffers[] = {x, y, w};
   const Window in = window(0, Dtype::FP32, {1024, 1}), out = window(1, Dtype::FP32, {1024, 1});
-  {
-    Builder b = Builder::tile({4096, 1024}, TileMode::ROW, 1);
+  for (const int64_t rows : {128, 4096}) {
+    const std::string size = std::to_string(rows) + "x1024";
+    Builder b = Builder::tile({rows, 1024}, TileMode::ROW, 1);
     const int v = b.load(in), e = b.f32(Micro::EXP, b.f32(Micro::SUB, v, b.f32(Micro::REDUCE_MAX, v)));
     b.store(b.f32(Micro::DIV, e, b.f32(Micro::REDUCE_SUM, e)), out);
     const auto kernel = b.prepare();
-    measure("softmax 4096x1024", [&] { kernel->run({buffers, nullptr}); });
+    measure("softmax " + size, [&] { kernel->run({buffers, nullptr}); });
     measure("prepare softmax", [&] { b.prepare(); });
   }
-  {
-    Builder b = Builder::tile({4096, 1024}, TileMode::ROW, 1);
+  for (const int64_t rows : {128, 4096}) {
+    const std::string size = std::to_string(rows) + "x1024";
+    Builder b = Builder::tile({rows, 1024}, TileMode::ROW, 1);
     const int v = b.load(in), scale = b.constant(1.0 / 1024), weight = b.load(window(2, Dtype::FP32, {0, 1}));
     const int centred = b.f32(Micro::SUB, v, b.f32(Micro::MUL, b.f32(Micro::REDUCE_SUM, v), scale));
     const int variance = b.f32(Micro::MUL, b.f32(Micro::REDUCE_SUM, b.f32(Micro::MUL, centred, centred)), scale);
     const int norm = b.f32(Micro::MUL, centred, b.f32(Micro::RSQRT, b.f32(Micro::ADD, variance, b.constant(1e-5))));
     b.store(b.f32(Micro::ADD, b.f32(Micro::MUL, norm, weight), weight), out);
     const auto kernel = b.prepare();
-    measure("layer norm 4096x1024", [&] { kernel->run({buffers, nullptr}); });
+    measure("layer norm " + size, [&] { kernel->run({buffers, nullptr}); });
   }
   const auto sum = [&](const char* name, int64_t kept, int64_t reduced, int64_t ks, int64_t rs, TileMode mode) {
     Builder b = Builder::tile({kept, reduced}, mode, 1);

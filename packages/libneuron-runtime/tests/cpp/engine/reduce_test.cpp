@@ -175,7 +175,7 @@ TEST_CASE("reductions of integers") {
 
 TEST_CASE("softmax and layer norm in one instruction") {
   for (const int64_t rows : {1, 3, 50}) {
-    for (const int64_t n : {1, 7, 64, 300, 1000, 40000, 70000}) {
+    for (const int64_t n : {1, 7, 64, 300, 1000, 1024, 4096, 40000, 70000}) {
       if (rows * n > 200000) continue;
       for (const TileMode mode : {TileMode::ROW, TileMode::COLUMN}) {
         CAPTURE(rows);
@@ -237,6 +237,37 @@ TEST_CASE("kept operands and stores beside element ones") {
       CHECK(sums[r] == sum_of_row);
       CHECK(out[r * n + 5] == 1 - sum_of_row);
     }
+  }
+}
+
+TEST_CASE("rows of a block give what each of them gives alone") {
+  const int64_t rows = 11;
+  for (const int64_t n : {513, 700, 1024, 4096}) {
+    CAPTURE(n);
+    std::vector<float> x(rows * n), weight(n);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<float>(i) * 0.71f) * 3;
+    for (int64_t i = 0; i < n; ++i) weight[i] = static_cast<float>(i % 13) - 6;
+    const auto run = [&](int64_t first, int64_t count, std::vector<uint16_t>& half, std::vector<float>& sums) {
+      Builder b = Builder::tile({count, n}, TileMode::ROW, 1);
+      const int v = b.f32(Micro::MUL, b.load(window(0, Dtype::FP32, {n, 1}, first * n)), b.constant(0.3));
+      const int shifted = b.f32(Micro::SUB, v, b.f32(Micro::REDUCE_MAX, v));
+      const int e = b.f32(Micro::EXP, shifted), sum = b.f32(Micro::REDUCE_SUM, e);
+      b.store(sum, window(2, Dtype::FP32, {1, 0}, first));
+      b.store(b.f32(Micro::MUL, b.f32(Micro::DIV, e, sum), b.load(window(3, Dtype::FP32, {0, 1}))),
+              window(1, Dtype::BF16, {n, 1}, first * n));
+      b.run({x.data(), half.data(), sums.data(), weight.data()});
+    };
+    const IsaList list = available_isas();
+    for (int i = 0; i < list.count; ++i) {
+      use_isa(*list.sets[i]);
+      std::vector<uint16_t> together(rows * n), alone(rows * n);
+      std::vector<float> sums(rows), sums_alone(rows);
+      run(0, rows, together, sums);
+      for (int64_t r = 0; r < rows; ++r) run(r, 1, alone, sums_alone);
+      CHECK(together == alone);
+      CHECK(sums == sums_alone);
+    }
+    use_isa(*list.sets[0]);
   }
 }
 
