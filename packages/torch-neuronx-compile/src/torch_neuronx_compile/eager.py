@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,22 +37,22 @@ def traits(op: str) -> tuple[OpTraits | None, bool]:
     found = functional(op)
     if found is None:
         return None, True
-    ours = found.row.function.__module__.startswith("torch_neuronx_compile.")
+    function = found.row.function
+    while isinstance(function, partial):
+        function = function.func
+    ours = function.__module__.startswith("torch_neuronx_compile.")
     return OpTraits(operands=found.operands, random=found.row.random), ours
 
 
-def build(request: OpRequest, key: str, shelf: Store) -> bytes | None:
-    """Make the program of a request and store it; None, stored as well, when the arguments are not supported."""
+def build(request: OpRequest, key: str, shelf: Store) -> bytes | str:
+    """Make the program of a request and store it; why the arguments are not supported, stored as well, when they are not."""
     env = ShapeEnv()
-    neff = program = None
     try:
-        module = module_of(request, env)
-        if module is not None:
-            neff = compile_to_neff(module)
-            program = fingerprint.key("program", neff)
-    except (Unsupported, CompileError, _NoType):
-        pass
-    shelf.put(key, guards.encode(env.guards), program, neff)
+        neff = compile_to_neff(module_of(request, env))
+    except (Unsupported, CompileError, _NoType) as error:
+        shelf.put_refusal(key, guards.encode(env.guards), str(error))
+        return str(error)
+    shelf.put(key, guards.encode(env.guards), fingerprint.key("program", neff), neff)
     return neff
 
 
@@ -120,15 +121,15 @@ SCALAR_BASE = 1 << 20  # numbers of scalar parameters, after all tensors
 def element_type(dtype: torch.dtype) -> str:
     found = HLO_DTYPE.get(dtype)
     if found is None:
-        raise _NoType(dtype)
+        raise _NoType(f"programs have no elements of {dtype}")
     return found
 
 
-def module_of(request: OpRequest, env: ShapeEnv) -> Module | None:
-    """The module of a request; None when the operator has no row. Symbols and guards go to `env`."""
+def module_of(request: OpRequest, env: ShapeEnv) -> Module:
+    """The module of a request. Symbols and guards go to `env`. Raises Unsupported when the operator has no row."""
     found = functional(request.op)
     if found is None:
-        return None
+        raise Unsupported(f"{request.op} has no lowering")
     arguments = _Request(env)
     args = found.arguments([arguments.argument(value) for value in request.args])
     first_output = arguments.slot

@@ -45,14 +45,14 @@ class OpCompiler:
             shelf.put_traits(known, " ".join(map(str, (int(answer.random), *answer.operands))))
         return answer
 
-    def compile(self, request: OpRequest) -> bytes | None:
-        """NEFF for the request's class; None when the arguments are not supported. An internal error raises."""
+    def compile(self, request: OpRequest) -> bytes | str:
+        """NEFF for the request's class, or why the arguments are not supported. An internal error raises."""
         shelf = store.operators()
         key = fingerprint.key(signature(request))
-        for text, program in shelf.classes(key):
+        for text, program, reason in shelf.classes(key):
             if guards.holds(text, request.slots):
                 if program is None:
-                    return None
+                    return reason
                 neff = shelf.program(program)
                 if neff is not None:
                     return neff

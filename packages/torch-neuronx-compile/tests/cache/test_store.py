@@ -37,7 +37,7 @@ def writer(path: Path, first: int, count: int) -> subprocess.Popen:
 def test_an_entry_is_found_again_by_another_store(tmp_path: Path):
     Store(tmp_path / "a.sqlite3").put("class", '[["EQ",1,1]]', "program", b"neff")
     other = Store(tmp_path / "a.sqlite3")
-    assert other.classes("class") == [('[["EQ",1,1]]', "program")]
+    assert other.classes("class") == [('[["EQ",1,1]]', "program", None)]
     assert other.program("program") == b"neff"
     assert other.classes("unknown") == [] and other.program("unknown") is None
 
@@ -45,8 +45,10 @@ def test_an_entry_is_found_again_by_another_store(tmp_path: Path):
 def test_one_class_may_have_several_programs(tmp_path: Path):
     store = Store(tmp_path / "a.sqlite3")
     store.put("class", "one", "program 1", b"1")
-    store.put("class", "two", None, None)
-    assert sorted(store.classes("class")) == [("one", "program 1"), ("two", None)]
+    store.put_refusal("class", "two", "because")
+    answers = [("one", "program 1", None), ("two", None, "because")]
+    assert sorted(store.classes("class")) == answers
+    assert sorted(Store(tmp_path / "a.sqlite3").classes("class")) == answers
 
 
 def test_processes_write_at_the_same_time(tmp_path: Path):
@@ -76,7 +78,7 @@ def test_a_killed_writer_loses_nothing_that_it_had_stored(tmp_path: Path, seen: 
         store.put("class", "[]", "after", b"after")
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
     for key, _ in [(f"class {n}", 0) for n in range(200)]:  # no class without its program
-        for _, program in store.classes(key):
+        for _, program, _ in store.classes(key):
             assert store.program(program) is not None
 
 
@@ -119,7 +121,7 @@ def test_an_impossible_place_degrades_to_memory_with_one_warning(tmp_path: Path)
         store.put("class", "[]", "program", b"neff")
         store.put("class 2", "[]", "program 2", b"neff 2")
     assert len(caught) == 1
-    assert store.program("program") == b"neff" and store.classes("class 2") == [("[]", "program 2")]
+    assert store.program("program") == b"neff" and store.classes("class 2") == [("[]", "program 2", None)]
 
 
 def test_a_file_that_cannot_grow_is_still_read(tmp_path: Path):

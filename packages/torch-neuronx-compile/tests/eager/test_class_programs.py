@@ -65,9 +65,7 @@ def run(neff: bytes, call: Call) -> list[torch.Tensor]:
 
 
 def compiled(call: Call) -> bytes:
-    module = module_of(call.request, ShapeEnv())
-    assert module is not None
-    return compile_to_neff(module)
+    return compile_to_neff(module_of(call.request, ShapeEnv()))
 
 
 @pytest.mark.parametrize("name", CALLS)

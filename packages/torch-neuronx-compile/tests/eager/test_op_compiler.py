@@ -40,6 +40,15 @@ def test_traits():
         assert compiler.describe("aten::no_such_operator") is None
 
 
+@pytest.mark.parametrize("op", ["aten::add.Tensor", "aten::tril"])  # tril's row is a partial function
+def test_traits_are_found_on_disk(op: str, monkeypatch: pytest.MonkeyPatch):
+    traits = OpCompiler().describe(op)
+    OpCompiler().compile(add().request)  # traits are written with the next program
+    op_compiler.store._stores.clear()
+    monkeypatch.setattr(eager, "traits", None)
+    assert OpCompiler().describe(op) == traits
+
+
 def test_a_program_is_made_once():
     compiler = OpCompiler()
     first = compiler.compile(add().request)
@@ -59,8 +68,10 @@ def test_what_is_not_supported_is_remembered_as_such():
     x = torch.zeros(3, dtype=torch.complex64)
     call = Call("aten::add.Tensor", [x, x], outputs=[x])
     compiler = OpCompiler()
-    assert compiler.compile(call.request) is None and compiler.compile(call.request) is None
+    why = "programs have no elements of torch.complex64"
+    assert compiler.compile(call.request) == why and compiler.compile(call.request) == why
     assert compiler.persistent_misses == 1
+    assert OpCompiler().compile(call.request) == why
 
 
 def test_an_error_inside_the_compiler_is_raised_and_not_remembered(monkeypatch: pytest.MonkeyPatch):

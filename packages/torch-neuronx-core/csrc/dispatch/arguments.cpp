@@ -74,6 +74,10 @@ c10::Device common_device(const Operator& op, c10::ArrayRef<c10::IValue> argumen
     }
     return c10::Device(kNeuron, current_device());
   }
+  if (op.host_allowed != 0 && arguments[0].isTensor()) {
+    TORCH_CHECK(!arguments[0].toTensor().is_cpu(),
+                "indices should be either on cpu or on the same device as the indexed tensor (cpu)");
+  }
   for (size_t i = 0; i < arguments.size(); ++i) {
     for_each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       const bool by_value = is_host_scalar(tensor) && !contains(op.written, i);

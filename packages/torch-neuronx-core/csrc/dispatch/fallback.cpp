@@ -80,7 +80,7 @@ void warn_once(Operator& op, const std::string& why) {
 void require_fallback(const Operator& op, c10::ArrayRef<c10::IValue> arguments, c10::Device device,
                       const std::string& why) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      fallback_enabled(), describe(op, arguments), " does not run natively on ", device, ": ", why,
+      fallback_enabled(), describe(op, arguments), user_line(), ", does not run natively on ", device, ": ", why,
       ", and NEURON_FALLBACK_ENABLED=0 forbids the CPU kernel. Use operators that have a lowering, "
       "move this step to the CPU with .cpu(), or allow the fallback");
 }

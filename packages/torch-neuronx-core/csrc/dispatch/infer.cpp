@@ -9,6 +9,7 @@
 
 #include "dispatch/arguments.h"
 #include "dispatch/fallback.h"
+#include "dispatch/shape_rule.h"
 
 namespace torch_neuronx::dispatch {
 
@@ -31,7 +32,15 @@ at::Tensor meta_of(const at::Tensor& tensor) {
 void run_meta_kernel(const Operator& op, c10::Stack& stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
-  op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  if (!run_shape_rule(op.handle, op.name, &stack)) {
+    op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  }
+}
+
+std::string first_line(const std::exception& error) {
+  const auto* ours = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = ours != nullptr ? ours->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
 }
 
 class Inference {
@@ -61,11 +70,11 @@ class Inference {
       run_meta_kernel(op_, stack);
     } catch (const c10::NotImplementedError&) {
       return refuse("the sizes of its results are not known in advance");
-    } catch (...) {
+    } catch (const std::exception& error) {
       if (!fallback_enabled()) {
         throw;
       }
-      return refuse("its arguments were refused");
+      return refuse("torch refuses its arguments (" + first_line(error) + ")");
     }
     find_resized();
     if (!inferred_.entry->resized.empty()) {

@@ -1,4 +1,4 @@
-// What a call will produce: torch's own meta kernels run on tensors without memory.
+// What a call will produce: shape rules, or else torch's own meta kernels, run on tensors without memory.
 #pragma once
 
 #include <memory>

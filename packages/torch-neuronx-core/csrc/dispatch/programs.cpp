@@ -85,8 +85,8 @@ struct Class {
   std::mutex mutex;  // never held while compiling or binding
   std::condition_variable changed;
   std::vector<std::shared_ptr<const Model>> models;  // the newest last
-  bool unsupported = false;
-  std::thread::id compiling;  // the thread that compiles, if any
+  std::optional<std::string> refusal;                // the compiler does not support the class: why
+  std::thread::id compiling;                         // the thread that compiles, if any
 };
 
 struct WordsHash {
@@ -212,15 +212,17 @@ std::shared_ptr<const Executable> bind_any(const std::vector<std::shared_ptr<con
   return nullptr;
 }
 
-Bound unsupported() { return {nullptr, "its lowering does not support these arguments", true}; }
+Bound refused(const std::string& reason) {
+  return {nullptr, "its lowering does not support these arguments (" + reason + ")", true};
+}
 
 Bound compile_and_bind(const std::vector<uint64_t>& key, Class& owner, const Request& request) {
   const auto start = std::chrono::steady_clock::now();
-  const std::optional<std::string> neff = compile(request);
+  const auto [neff, reason] = compile(request);
   if (!neff) {
     std::lock_guard<std::mutex> lock(owner.mutex);
-    owner.unsupported = true;
-    return unsupported();
+    owner.refusal = reason;
+    return refused(reason);
   }
   const auto elapsed = std::chrono::steady_clock::now() - start;
   compilations.fetch_add(1, std::memory_order_relaxed);
@@ -241,8 +243,8 @@ Bound find_or_compile(const std::vector<uint64_t>& key, const Request& request) 
     std::vector<std::shared_ptr<const Model>> models;
     {
       std::lock_guard<std::mutex> lock(owner->mutex);
-      if (owner->unsupported) {
-        return unsupported();
+      if (owner->refusal) {
+        return refused(*owner->refusal);
       }
       models = owner->models;
     }
@@ -260,7 +262,7 @@ Bound find_or_compile(const std::vector<uint64_t>& key, const Request& request) 
         owner->changed.wait(lock, [&] { return owner->compiling == std::thread::id{}; });
         continue;
       }
-      if (owner->unsupported || owner->models != models) {
+      if (owner->refusal || owner->models != models) {
         continue;
       }
       owner->compiling = std::this_thread::get_id();

@@ -9,6 +9,7 @@
 #include "dispatch/infer.h"
 #include "dispatch/kernel.h"
 #include "dispatch/programs.h"
+#include "dispatch/shape_rule.h"
 
 namespace py = pybind11;
 
@@ -169,10 +170,16 @@ void warn_fallback(const std::string& message) {
     return;
   }
   const py::gil_scoped_acquire gil;
-  const py::object category = py::module_::import("torch_neuronx.tracking").attr("NeuronFallbackWarning");
-  if (PyErr_WarnEx(category.ptr(), message.c_str(), 1) != 0) {
-    throw py::error_already_set();
+  py::module_::import("torch_neuronx.tracking").attr("warn_fallback")(message);
+}
+
+std::string user_line() {
+  if (!interpreter_runs()) {
+    return {};
   }
+  const py::gil_scoped_acquire gil;
+  const auto line = py::module_::import("torch_neuronx.tracking").attr("user_line")().cast<std::string>();
+  return line.empty() ? line : ", called at " + line;
 }
 
 Description describe(const Operator& op) {
@@ -194,13 +201,16 @@ Description describe(const Operator& op) {
   return {traits, {}};
 }
 
-std::optional<std::string> compile(const Request& request) {
+Compiled compile(const Request& request) {
   const py::gil_scoped_acquire gil;
   const py::module_ module = contract();
   const py::object question = make_request(request, module);
   try {
-    const py::object neff = module.attr("compile")(question);
-    return neff.is_none() ? std::nullopt : std::optional(neff.cast<std::string>());
+    const py::object answer = module.attr("compile")(question);
+    if (py::isinstance<py::str>(answer)) {
+      return {{}, answer.cast<std::string>()};
+    }
+    return {py::bytes(answer).cast<std::string>(), {}};
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_Exception)) {
       throw;  // an interrupt
@@ -222,6 +232,7 @@ WithoutGil::~WithoutGil() {
 void bind_dispatch(py::module_& module) {
   bind_graph(module);
   module.def("operator_counts", &operator_counts);
+  module.def("shape_rules", &shape_rule_names, "Operators whose results' sizes follow from a rule in C++.");
   module.def("clear_operator_counts", &clear_counters);
   module.def("_get_compilation_cache_stats", &cache_stats,
              "Counts of the eager caches since the process started, as a dict.");

@@ -12,9 +12,11 @@ namespace torch_neuronx::dispatch {
 
 struct Request;
 
-// Emit torch_neuronx.tracking.NeuronFallbackWarning. Throws when the program turned that warning into an error. Silent
-// when the interpreter is not running any more.
+// Emit torch_neuronx.tracking.NeuronFallbackWarning on the user's line. Throws when the program turned that warning
+// into an error. Silent when the interpreter is not running any more.
 void warn_fallback(const std::string& message);
+// ", called at train.py:12", the innermost Python line outside torch; empty when there is none.
+std::string user_line();
 
 struct Traits {
   ArgumentSet operands;
@@ -33,9 +35,12 @@ struct CompilerError : std::runtime_error {
       : std::runtime_error(text), cause(std::move(cause)) {}
   std::exception_ptr cause;
 };
-// Ask the op compiler for a program: the bytes of a NEFF, or nothing when it does not support the arguments. Throws
-// CompilerError.
-std::optional<std::string> compile(const Request& request);
+struct Compiled {
+  std::optional<std::string> neff;
+  std::string reason;  // why there is none: the arguments are not supported
+};
+// Ask the op compiler for a program. Throws CompilerError.
+Compiled compile(const Request& request);
 
 // Releases the GIL while it lives, if the thread holds it.
 class WithoutGil {

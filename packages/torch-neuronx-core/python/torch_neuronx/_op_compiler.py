@@ -73,8 +73,8 @@ class OpCompiler(Protocol):
     def describe(self, op: str) -> OpTraits | None:
         """Traits of an operator, or None when there is no lowering for it. Asked once an operator and process."""
 
-    def compile(self, request: OpRequest) -> bytes | None:
-        """A NEFF for the class of the request, or None when its arguments are not supported. Raises to fail the call."""
+    def compile(self, request: OpRequest) -> bytes | str:
+        """A NEFF for the class of the request, or why its arguments are not supported. Raises to fail the call."""
 
 
 _compiler: OpCompiler | None = None
@@ -112,7 +112,7 @@ def describe(op: str) -> OpTraits | str:
     return compiler.describe(op) or "no lowering is registered for it"
 
 
-def compile(request: OpRequest) -> bytes | None:
+def compile(request: OpRequest) -> bytes | str:
     """The op compiler's answer. Called by the device."""
     return _compiler.compile(request)
 

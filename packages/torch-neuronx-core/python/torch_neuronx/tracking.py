@@ -3,9 +3,17 @@
 *Native* means computed by a program that libneuron-runtime executed. Everything that ATen's CPU kernels computed is a *fallback*.
 """
 
+import sys
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
+
+import torch
 
 from torch_neuronx import _C
+
+# Frames of these are not the user's.
+LIBRARIES = tuple(str(Path(file).parent) + "/" for file in (torch.__file__, __file__))
 
 # get_executed_ops() repeats a name at most this often, so that a long training run does not make a list of millions.
 MAX_REPEATS = 1000
@@ -47,6 +55,19 @@ def get_executed_ops() -> list[str]:
 def get_fallback_ops() -> list[str]:
     """Names of operators that ran on the CPU, e.g. ``"aten::_unique2"``, each once, sorted. Empty: everything ran natively."""
     return sorted({name.partition(".")[0] for name, counters in op_counters().items() if counters.fallback})
+
+
+def warn_fallback(message: str) -> None:
+    """Warn on the user's line. Called by the device."""
+    warnings.warn(message, NeuronFallbackWarning, stacklevel=2, skip_file_prefixes=LIBRARIES)
+
+
+def user_line() -> str:
+    """The innermost Python line of the calling thread outside torch, e.g. ``"train.py:12"``, or an empty string. Called by the device."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(LIBRARIES):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def clear_op_tracking() -> None:

@@ -180,13 +180,13 @@ class ElementwiseCompiler:
         row = ROWS.get(op.removeprefix("aten::").partition(".")[0].removesuffix("_"))
         return row and OpTraits(row[1], row[2])
 
-    def compile(self, request: OpRequest) -> bytes | None:
+    def compile(self, request: OpRequest) -> bytes | str:
         self.requests.append(request)
         if self.error is not None:
             raise self.error
         tensors = [a for a in flat(request.args) if isinstance(a, TensorSpec)] + list(request.outputs)
         if self.refuse(request) or any(t.dtype not in DTYPES for t in tensors):
-            return None
+            return "the test's compiler does not take them"
         writer = Writer(request)
         if self.guard:
             for slot, hint in enumerate(request.slots):

@@ -77,8 +77,12 @@ def test_index_tensors_may_be_on_the_cpu():
     assert torch.equal(a[index].cpu(), a.cpu()[index])
     a[index] = torch.tensor(9.0)
     assert a.tolist() == [[9, 9], [2, 3], [9, 9]]
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
-        torch.ones(3)[index.to("neuron")]
+    moved = index.to("neuron")
+    why = r"indices should be either on cpu or on the same device as the indexed tensor \(cpu\)"
+    with pytest.raises(RuntimeError, match=why):
+        torch.ones(3)[moved]
+    with pytest.raises(RuntimeError, match=why):
+        torch.ones(3)[moved] = 1.0
 
 
 def test_lists_of_written_tensors():
@@ -216,6 +220,42 @@ def test_disabled_fallback_says_what_was_asked(python):
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("NotImplementedError: aten::add_.Tensor(self: float32[2, 3], other: float32[3], alpha: 1)")
     assert "no lowering is registered for it" in error and ".cpu()" in error and "NEURON_FALLBACK_ENABLED=0" in error
+
+
+REFUSING = """
+import sys, warnings, torch, torch_neuronx
+from torch_neuronx import _op_compiler
+class Refusing:
+    def describe(self, op):
+        return _op_compiler.OpTraits()
+    def compile(self, request):
+        return "it takes no odd sizes"
+_op_compiler.install(Refusing())
+x = torch.empty(3, device="neuron")
+"""
+
+
+def test_the_warning_names_the_compilers_reason_and_the_users_line(python):
+    program = """
+with warnings.catch_warnings(record=True) as given:
+    warnings.simplefilter("always")
+    torch.nn.functional.silu(x)
+for w in given:
+    print(w.filename, str(w.message).split(". ")[0])
+"""
+    done = python(REFUSING + program)
+    assert done.stdout.splitlines() == [
+        "<string> aten::silu ran on the CPU: its lowering does not support these arguments (it takes no odd sizes)"
+    ], done.stderr
+
+
+def test_the_error_names_the_compilers_reason_and_the_users_line(python):
+    done = python(REFUSING + "torch.nn.functional.silu(x)", NEURON_FALLBACK_ENABLED="0")
+    error = done.stderr.strip().splitlines()[-1]
+    assert error.startswith(
+        "NotImplementedError: aten::silu(self: float32[3]), called at <string>:11, does not run natively"
+    )
+    assert "its lowering does not support these arguments (it takes no odd sizes)" in error
 
 
 def test_without_host_visible_memory(python):

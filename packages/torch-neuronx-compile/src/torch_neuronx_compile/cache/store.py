@@ -1,7 +1,8 @@
 """The store of one-op programs: an sqlite3 file, shared by all processes of a user.
 
 Two tables are two levels: a class of calls leads to a program's key (with the guards under which it holds), and that leads to
-the NEFF. A killed process loses at most its last entry: everything is a transaction. A store that cannot be written or
+the NEFF; a class that is not supported leads to the reason. A
+killed process loses at most its last entry: everything is a transaction. A store that cannot be written or
 read (read-only directory, full disk) is replaced by memory, with one warning; a damaged file is set aside and begun anew.
 """
 
@@ -27,6 +28,8 @@ _CHECK_EVERY = 256  # insertions between two looks at the limit
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS traits (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS classes (key TEXT NOT NULL, guards TEXT NOT NULL, program TEXT, PRIMARY KEY (key, guards)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS refusals (key TEXT NOT NULL, guards TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (key, guards))
+  WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS programs (id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, neff BLOB NOT NULL);
 """
 
@@ -50,7 +53,7 @@ class Store:
         self._writable = True
         self._unwritten: list[tuple[str, tuple]] = []
         self._traits: dict[str, str] = {}
-        self._classes: dict[str, dict[str, str | None]] = {}
+        self._classes: dict[str, dict[str, tuple[str | None, str | None]]] = {}
         self._programs: dict[str, bytes] = {}
 
     # ---- what is stored ---------------------------------------------------------------------------------------------
@@ -69,10 +72,15 @@ class Store:
             self._traits[key] = value
             self._unwritten.append(("INSERT OR REPLACE INTO traits VALUES (?, ?)", (key, value)))
 
-    def classes(self, key: str) -> list[tuple[str, str | None]]:
-        """(guards, program key) of all programs of a class; a program key of None: the class is not supported."""
-        rows = self._read("SELECT guards, program FROM classes WHERE key = ?", key)
-        return rows or list(self._classes.get(key, {}).items())
+    def classes(self, key: str) -> list[tuple[str, str | None, str | None]]:
+        """(guards, program key, None) of all programs of a class; (guards, None, reason) where it is not supported."""
+        rows = self._read(
+            "SELECT guards, program, NULL FROM classes WHERE key = ? UNION ALL "
+            "SELECT guards, NULL, reason FROM refusals WHERE key = ?",
+            key,
+            key,
+        )
+        return rows or [(guards, *answer) for guards, answer in self._classes.get(key, {}).items()]
 
     def program(self, key: str) -> bytes | None:
         rows = self._read("SELECT neff FROM programs WHERE key = ?", key)
@@ -83,19 +91,21 @@ class Store:
         except zlib.error:
             return None  # damaged in a way that sqlite does not see: made again, and stored over it
 
-    def put(self, class_key: str, guards: str, program_key: str | None, neff: bytes | None) -> None:
-        """Store a class and, unless None, its program."""
-        work: list[tuple[str, tuple]] = []
-        if neff is not None:
-            # A NEFF is mostly padding; a few pages less cost less to write than the compression.
-            work.append(
-                ("INSERT OR REPLACE INTO programs (key, neff) VALUES (?, ?)", (program_key, zlib.compress(neff, 1)))
-            )
-        work.append(("INSERT OR REPLACE INTO classes VALUES (?, ?, ?)", (class_key, guards, program_key)))
+    def put(self, class_key: str, guards: str, program_key: str, neff: bytes) -> None:
+        """Store a class and its program."""
+        # A NEFF is mostly padding; a few pages less cost less to write than the compression.
+        work = [
+            ("INSERT OR REPLACE INTO programs (key, neff) VALUES (?, ?)", (program_key, zlib.compress(neff, 1))),
+            ("INSERT OR REPLACE INTO classes VALUES (?, ?, ?)", (class_key, guards, program_key)),
+        ]
         if not self._write(work):
-            self._classes.setdefault(class_key, {})[guards] = program_key
-            if neff is not None:
-                self._programs[program_key] = neff
+            self._classes.setdefault(class_key, {})[guards] = program_key, None
+            self._programs[program_key] = neff
+
+    def put_refusal(self, class_key: str, guards: str, reason: str) -> None:
+        """Store that a class is not supported, and why."""
+        if not self._write([("INSERT OR REPLACE INTO refusals VALUES (?, ?, ?)", (class_key, guards, reason))]):
+            self._classes.setdefault(class_key, {})[guards] = None, reason
 
     # ---- sqlite -----------------------------------------------------------------------------------------------------
 
@@ -190,7 +200,7 @@ class Store:
             self._unwritten.clear()
             self._classes.clear()
             self._programs.clear()
-            self._write([(f"DELETE FROM {table}", ()) for table in ("traits", "classes", "programs")])
+            self._write([(f"DELETE FROM {table}", ()) for table in ("traits", "classes", "refusals", "programs")])
 
     def _set_aside(self, error: Exception) -> None:
         assert self.path is not None
