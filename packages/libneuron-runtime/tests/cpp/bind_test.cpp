@@ -124,12 +124,12 @@ TEST_CASE("guards: the number of the first broken one is known") {
 TEST_CASE("windows inside their buffers are accepted") {
   const ProgramBuilder p = window_program();
   CHECK(bind_refusal(p, {24, 2, 3, 0, 3, 1}) == "accepted");
-  CHECK(bind_refusal(p, {24, 2, 3, 5, -3, -1}) == "accepted");        // backwards from the end
-  CHECK(bind_refusal(p, {24, 2, 3, 3, -3, 1}) == "accepted");         // one dimension backwards
-  CHECK(bind_refusal(p, {4, 2, 3, 0, 0, 0}) == "accepted");           // one element, read six times
-  CHECK(bind_refusal(p, {0, 0, 3, 0, 3, 1}) == "accepted");           // nothing
-  CHECK(bind_refusal(p, {0, 2, 0, 1000, 3, 1}) == "accepted");        // nothing, wherever it begins
-  CHECK(bind_refusal(p, {4, 1, 1, 0, kMax, kMax}) == "accepted");     // strides along single elements do not matter
+  CHECK(bind_refusal(p, {24, 2, 3, 5, -3, -1}) == "accepted");     // backwards from the end
+  CHECK(bind_refusal(p, {24, 2, 3, 3, -3, 1}) == "accepted");      // one dimension backwards
+  CHECK(bind_refusal(p, {4, 2, 3, 0, 0, 0}) == "accepted");        // one element, read six times
+  CHECK(bind_refusal(p, {0, 0, 3, 0, 3, 1}) == "accepted");        // nothing
+  CHECK(bind_refusal(p, {0, 2, 0, 1000, 3, 1}) == "accepted");     // nothing, wherever it begins
+  CHECK(bind_refusal(p, {4, 1, 1, 0, kMax, kMax}) == "accepted");  // strides along single elements do not matter
 }
 
 TEST_CASE("windows that leave their buffers are refused") {

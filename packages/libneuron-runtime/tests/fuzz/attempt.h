@@ -37,7 +37,8 @@ inline constexpr int64_t kMostBytes = 1 << 18;    // of all buffers
 void prepare_process();
 
 // Refusals and errors are expected; anything else ends the process: a stray access (each buffer is an allocation of
-// exactly its size), a written input that no output aliases, an error without a sentence, a packed program that differs.
+// exactly its size), a written input that no output aliases, an error without a sentence, a packed program that
+// differs.
 void attempt(std::span<const std::byte> file, Counts& counts);
 
 }  // namespace neuron::fuzz

@@ -12,16 +12,17 @@ using schema::kNone;
 
 // Sizes around the edges of vectors, blocks and types.
 int64_t size_like(Random& random) {
-  constexpr int64_t kSizes[] = {0,  1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17,   31,   32,
+  constexpr int64_t kSizes[] = {0,  1,  2,  3,  4,  5,   7,   8,   9,   15,  16,  17,   31,   32,
                                 33, 63, 64, 65, 96, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025};
   return random.chance(3) ? static_cast<int64_t>(random.below(20)) : random.of(kSizes);
 }
 
 int64_t odd_number(Random& random) {
   constexpr int64_t kLow = std::numeric_limits<int64_t>::min(), kHigh = std::numeric_limits<int64_t>::max();
-  constexpr int64_t kNumbers[] = {-1,         -2,         -8,          INT32_MAX,         INT32_MIN, int64_t{1} << 32,
-                                  UINT32_MAX, kLow,       kHigh,       kLow + 1,          kHigh - 1, int64_t{1} << 40,
-                                  255,        int64_t{1} << 46, kHigh / 4, int64_t{1} << 61, 65535,     kLow / 8};
+  constexpr int64_t kNumbers[] = {
+      -1,    -2,       -8,        INT32_MAX,        INT32_MIN, int64_t{1} << 32, UINT32_MAX, kLow,
+      kHigh, kLow + 1, kHigh - 1, int64_t{1} << 40, 255,       int64_t{1} << 46, kHigh / 4,  int64_t{1} << 61,
+      65535, kLow / 8};
   return random.of(kNumbers);
 }
 
@@ -221,7 +222,9 @@ schema::MicroRecord operation(Random& random) {
   return {static_cast<Micro>(random.of(schema::kMicroCodes)),
           static_cast<Kind>(random.of(schema::kKindCodes)),
           static_cast<uint16_t>(random.below(schema::kMaxMicro)),
-          small(), small(), small(),
+          small(),
+          small(),
+          small(),
           static_cast<ImmSource>(random.of(schema::kImmSourceCodes)),
           static_cast<Kind>(random.of(schema::kKindCodes)),
           real ? __builtin_bit_cast(uint64_t, number) : random.below(9)};
@@ -281,7 +284,8 @@ void texts(Model& m, Random& random) {
   if (!strings.empty() && random.chance(2)) {
     random.of(strings) = static_cast<char>(random.below(256));
   } else if (strings.size() < 600) {
-    strings.insert(random.below(strings.size() + 1), random.chance(8) ? 300 : 1, static_cast<char>('a' + random.below(26)));
+    strings.insert(random.below(strings.size() + 1), random.chance(8) ? 300 : 1,
+                   static_cast<char>('a' + random.below(26)));
   }
 }
 
@@ -289,8 +293,9 @@ void texts(Model& m, Random& random) {
 
 void change(Model& m, Random& random) {
   using Change = void (*)(Model&, Random&);
-  constexpr Change kChanges[] = {field, field, field,  value,      value,   launch,  launch, nodes,  nodes,   opcode, param,
-                                 dimensions, dimensions, pattern, pattern, pattern, micro, micro, micro, buffers, guards};
+  constexpr Change kChanges[] = {field,   field,   field,  value, value,      launch,     launch,
+                                 nodes,   nodes,   opcode, param, dimensions, dimensions, pattern,
+                                 pattern, pattern, micro,  micro, micro,      buffers,    guards};
   for (uint64_t n = 1 + random.below(3); n > 0; --n) random.of(kChanges)(m, random);
   if (random.chance(40)) header(m, random);
   if (random.chance(60)) texts(m, random);

@@ -69,7 +69,8 @@ void append_program(std::vector<std::byte>& archive, std::span<const std::byte> 
       append_tar(archive, name, program);
       break;
     case 5: {  // records that no reader should trust
-      const std::string records[] = {"x path=a\n", "99999999999999999999 path=a\n", "3 p", "0 path=a\n", "500 path=a\n", ""};
+      const std::string records[] = {
+          "x path=a\n", "99999999999999999999 path=a\n", "3 p", "0 path=a\n", "500 path=a\n", ""};
       append_special(archive, 'x', random.of(records));
       append_tar(archive, name, program);
       break;

@@ -212,8 +212,7 @@ void import(Model& to, size_t at, const Model& from, size_t number, Random& rand
   for (uint32_t& extent : node.record.extents) extent = value(value, extent);
   if (const schema::OpcodeInfo* info = schema::find(node.record.opcode)) {
     for (size_t k = 0; k < 6; ++k) {
-      if (info->params[k].type == schema::ParamType::VALUE)
-        node.record.params[k] = value(value, node.record.params[k]);
+      if (info->params[k].type == schema::ParamType::VALUE) node.record.params[k] = value(value, node.record.params[k]);
     }
   }
   for (auto& pattern : node.patterns) {

@@ -10,9 +10,9 @@ namespace neuron::fuzz {
 
 namespace {
 
-constexpr int64_t kMostElements = 8192;        // of one instruction
-constexpr int64_t kMostReach = 32 << 10;       // bytes of one window
-constexpr int64_t kPartitionBytes = 256;       // of SBUF and PSUM
+constexpr int64_t kMostElements = 8192;   // of one instruction
+constexpr int64_t kMostReach = 32 << 10;  // bytes of one window
+constexpr int64_t kPartitionBytes = 256;  // of SBUF and PSUM
 constexpr int64_t kPartitions = 128;
 
 class Numbers {
@@ -159,7 +159,8 @@ class Numbers {
         if (chip && d == 0 && e > kPartitions) set(i.extents[d], kPartitions);
         const int64_t now = number(i.extents[d]);
         if (!largest || now > number(*largest)) largest = &i.extents[d];
-        product = now > kMostElements ? kMostElements + 1 : std::min(product * std::max<int64_t>(now, 1), kMostElements + 1);
+        product =
+            now > kMostElements ? kMostElements + 1 : std::min(product * std::max<int64_t>(now, 1), kMostElements + 1);
       }
       // The free size of a partition stays within it.
       if (product <= (chip ? kPartitions * 8 : kMostElements)) return;
@@ -301,8 +302,8 @@ class Numbers {
   test::ProgramBuilder& p_;
   Random& random_;
   std::vector<int64_t> numbers_;
-  std::vector<int64_t> need_;  // bytes, by buffer
-  std::vector<bool> written_;  // by pattern of the current instruction
+  std::vector<int64_t> need_;            // bytes, by buffer
+  std::vector<bool> written_;            // by pattern of the current instruction
   std::vector<uint32_t> first_ignored_;  // likewise: from this dimension on the window does not move
   int64_t most_ = 0;
   size_t last_constant_ = 0;

@@ -111,8 +111,8 @@ class References {
     for (const BufferKind kind : {BufferKind::INPUT, BufferKind::OUTPUT}) {
       std::set<std::string> names;
       for (uint32_t index = 0;; ++index) {
-        const auto place = std::ranges::find_if(
-            p_.buffers, [&](const auto& b) { return b.kind == kind && b.index == index; });
+        const auto place =
+            std::ranges::find_if(p_.buffers, [&](const auto& b) { return b.kind == kind && b.index == index; });
         if (place == p_.buffers.end()) break;
         const auto buffer = static_cast<uint32_t>(place - p_.buffers.begin());
         const auto old = std::ranges::find_if(p_.io, [&](const auto& one) { return one.buffer == buffer; });
@@ -144,7 +144,8 @@ class References {
   uint32_t pick(bool chip, bool write) {
     std::vector<uint32_t> list;
     for (uint32_t n = 0; n < p_.buffers.size(); ++n) {
-      if ((!chip || on_chip(p_.buffers[n].kind)) && (!write || (n < writable_.size() && writable_[n]))) list.push_back(n);
+      if ((!chip || on_chip(p_.buffers[n].kind)) && (!write || (n < writable_.size() && writable_[n])))
+        list.push_back(n);
     }
     if (!list.empty()) return random_.of(list);
     const uint32_t zero = constant(m_, 0);
@@ -182,10 +183,10 @@ class References {
     if (exact) node.micro.clear();
     const std::vector<bool> stored = exact ? std::vector<bool>{} : micro(node);
     for (size_t k = 0; k < node.patterns.size(); ++k) {
-      const bool write = moves                           ? k == 1
-                         : i.opcode == Opcode::GATHER    ? k == 2
-                         : i.opcode == Opcode::SCATTER   ? k == 0
-                                                         : stored[k];
+      const bool write = moves                         ? k == 1
+                         : i.opcode == Opcode::GATHER  ? k == 2
+                         : i.opcode == Opcode::SCATTER ? k == 0
+                                                       : stored[k];
       if (write && !writable_[node.patterns[k].buffer]) node.patterns[k].buffer = pick(false, true);
     }
     if (gathers(i.opcode)) node.patterns[3].buffer = node.patterns[4].buffer = node.patterns[0].buffer;
@@ -278,7 +279,8 @@ class MicroWriter {
     for (const schema::MicroRecord& m : old) {
       if (node_.micro.size() < schema::kMaxMicro - 8) one(m);  // room for a few constants
     }
-    if (std::ranges::none_of(stored_, [](bool b) { return b; })) store({Micro::STORE, Kind::F32, last(), 0, 0, 0, {}, {}, 0});
+    if (std::ranges::none_of(stored_, [](bool b) { return b; }))
+      store({Micro::STORE, Kind::F32, last(), 0, 0, 0, {}, {}, 0});
     return std::move(stored_);
   }
 
@@ -312,7 +314,8 @@ class MicroWriter {
         if (stored_[m.a]) return;
         break;
       case Micro::CONST:
-        if (!name_of(m.source) || (m.source == ImmSource::SCALAR && p_.scalar_count == 0)) m.source = ImmSource::LITERAL;
+        if (!name_of(m.source) || (m.source == ImmSource::SCALAR && p_.scalar_count == 0))
+          m.source = ImmSource::LITERAL;
         if (m.source == ImmSource::SCALAR) m.imm %= p_.scalar_count;
         if (m.source == ImmSource::VALUE) m.imm %= p_.values.size();
         break;
@@ -387,9 +390,7 @@ class MicroWriter {
   std::array<int8_t, schema::kMaxMicro> kinds_;  // by register; -1: not written
 };
 
-std::vector<bool> References::micro(Node& node) {
-  return MicroWriter(node, p_, random_).run();
-}
+std::vector<bool> References::micro(Node& node) { return MicroWriter(node, p_, random_).run(); }
 
 }  // namespace
 
