@@ -10,6 +10,10 @@
 
 namespace neuron {
 
+// Bytes of scratch memory or of one buffer at most, so that no address inside overflows.
+inline constexpr int64_t kMaxBytes = int64_t{1} << 46;
+inline constexpr int64_t kPartitions = 128;  // of SBUF and PSUM
+
 // A guard does not hold for the slots.
 class GuardError : public Error {
  public:

@@ -71,7 +71,8 @@ TEST_CASE("random numbers beside a reduction: the feeds of kept values have none
     p.scalar_count = 2;
     const uint32_t x = p.input("x", Dtype::INT32, 168), y = p.output("y", Dtype::INT32, 28);
     p.instruction(Opcode::TILE, p.numbers({7, 6}), {mode, 1});
-    const uint16_t in = p.pattern(x, Dtype::INT32, p.numbers({1, 7})), out = p.pattern(y, Dtype::INT32, p.numbers({1, 0}));
+    const uint16_t in = p.pattern(x, Dtype::INT32, p.numbers({1, 7})),
+                   out = p.pattern(y, Dtype::INT32, p.numbers({1, 0}));
     const uint16_t a = p.op(Micro::LOAD, Kind::I32, in), word = p.op(Micro::RANDOM, Kind::I32);
     p.micro.back().source = ImmSource::SCALAR;
     p.store(out, Kind::I32, p.op(Micro::REDUCE_SUM, Kind::I32, p.op(Micro::AND, Kind::I32, a, word)));
@@ -132,7 +133,8 @@ TEST_CASE("numbers that nothing reaches do not overflow") {
   CHECK(refusal(copy({0, kMax, kMax}, {kMin, kMax, kMin}, kMax)) == "accepted");
   CHECK(refusal(copy({1, 1}, {kMin, kMax}, 0)) == "accepted");
   // Sums of 8 products of 126 bits each.
-  CHECK(refusal(copy({kMax, kMax, kMax, kMax, kMax, kMax, kMax, kMax}, {kMin, kMin, kMin, kMin, kMin, kMin, kMin, kMin}, 0))
+  CHECK(refusal(
+            copy({kMax, kMax, kMax, kMax, kMax, kMax, kMax, kMax}, {kMin, kMin, kMin, kMin, kMin, kMin, kMin, kMin}, 0))
             .find("(rule B7)") != std::string::npos);
 }
 

@@ -128,9 +128,10 @@ TEST_CASE("malformed files are refused with what is wrong") {
   CHECK(refusal(bad, NRT_INVALID).find("header size 512") != std::string::npos);
   bad = good;
   put<uint64_t>(bad, 24, 3);
-  CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION) ==
-        "NEFF: version mismatch, supported: up to 2.x, received: 3.0; compile the model with this release, or install a "
-        "newer libneuron-runtime");
+  CHECK(
+      refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION) ==
+      "NEFF: version mismatch, supported: up to 2.x, received: 3.0; compile the model with this release, or install a "
+      "newer libneuron-runtime");
   bad = good;
   put<uint64_t>(bad, 544, kProgramFeature | 4);
   CHECK(refusal(bad, NRT_UNSUPPORTED_NEFF_VERSION).find("0x8000000000000004") != std::string::npos);
@@ -146,7 +147,8 @@ TEST_CASE("a file that ends anywhere is refused, with its sizes put right too") 
   const auto program_end = static_cast<size_t>(program.data() + program.size() - good.data());
   for (size_t size = 0; size < good.size(); ++size) {
     CAPTURE(size);
-    const Bytes cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));  // its own allocation, for the sanitizer
+    const Bytes cut(good.begin(),
+                    good.begin() + static_cast<ptrdiff_t>(size));  // its own allocation, for the sanitizer
     const std::string text = refusal(cut, NRT_INVALID);
     CHECK(text.find(size < kNeffHeaderBytes ? "too few for its header of 1024" : "the file is cut or extended") !=
           std::string::npos);
@@ -155,8 +157,9 @@ TEST_CASE("a file that ends anywhere is refused, with its sizes put right too") 
     put<uint64_t>(patched, 16, size - kNeffHeaderBytes);
     try {
       const Neff neff = Neff::parse(patched);
-      CHECK(std::ranges::equal(neff.program(), program));  // whole only where it was left whole
-      CHECK(size >= program_end);
+      const auto read = neff.program();
+      CHECK(std::ranges::equal(read, program));
+      CHECK(size >= program_end);  // whole only where it was left whole
     } catch (const Error& error) {
       CHECK(error.status() == NRT_INVALID);
       const std::string what = error.what();

@@ -102,12 +102,14 @@ TEST_CASE("counts that no program has are refused") {
   };
   using Header = schema::HeaderRecord;
   using Section = schema::SectionRecord;
-  says(with([](Header& h, Section*) { h.section_count = 0xFFFFFFFF; }), "section_count is 4294967295, but there is room");
+  says(with([](Header& h, Section*) { h.section_count = 0xFFFFFFFF; }),
+       "section_count is 4294967295, but there is room");
   says(with([](Header& h, Section*) { h.total_bytes = ~uint64_t{0}; }), "total_bytes is 18446744073709551615, but");
   for (const uint64_t count : {uint64_t{1} << 20, uint64_t{1} << 61, ~uint64_t{0}}) {
     says(with([&](Header&, Section* rows) { rows[0].count = count; }), "records of VALUES reach past the end");
   }
-  says(with([](Header&, Section* rows) { rows[0].offset = ~uint64_t{63}; }), "VALUES begins at byte 18446744073709551552");
+  says(with([](Header&, Section* rows) { rows[0].offset = ~uint64_t{63}; }),
+       "VALUES begins at byte 18446744073709551552");
 
   const auto built = [](auto change) {
     ProgramBuilder p;

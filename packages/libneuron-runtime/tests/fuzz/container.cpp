@@ -159,6 +159,7 @@ std::vector<std::byte> pack(std::vector<std::byte> program, const LaunchInput& l
     archive = compressed(archive);
     if (random.chance(4)) random.of(archive) ^= std::byte{1} << random.below(8);
     if (random.chance(8)) archive.resize(random.below(archive.size()) + 3);
+    if (random.chance(8)) return archive;  // without the header
   }
 #endif
   std::vector<std::byte> file(kNeffHeaderBytes);

@@ -1,5 +1,5 @@
-// Files through the same attempt as in the fuzzer, in any build: `fuzz_replay FILE...`. A name that ends in .tar.gz is an
-// archive of such files, any other is one.
+// Files through the same attempt as in the fuzzer, in any build: `fuzz_replay FILE...`. A name that ends in .tar.gz is
+// an archive of such files, any other is one.
 #include <cstdio>
 #include <fstream>
 #include <iterator>

@@ -109,6 +109,20 @@ def test_vendor_files_are_read_but_not_run() -> None:
     with pytest.raises(NeffError, match="vendor-compiled: sg00/PE.bin is machine code") as caught:
         Model(data)
     assert caught.value.name == "NRT_UNSUPPORTED_NEFF_VERSION"
+    assert "compile the model for the simulator" in str(caught.value)
+    assert "or load it on a Trainium host" in str(caught.value)
+
+
+def test_what_is_around_a_vendor_file_is_not_taken_for_one() -> None:
+    data = vendor({"sg00/PE.bin": b"\0" * 64})
+    with pytest.raises(NeffError, match="gzip archive without the header of 1024 bytes.*give the .neff file"):
+        Model(data[1024:])
+    with pytest.raises(NeffError, match="package version .* expected 1 or 2 and 1024; this is no NEFF file"):
+        Model(b"\x7fELF" + bytes(2044))
+    newer = bytearray(data)
+    struct.pack_into("<Q", newer, 24, 3)
+    with pytest.raises(NeffError, match="version mismatch.*received: 3.0; compile the model with this release"):
+        Model(bytes(newer))
 
 
 def test_compressed_programs_run() -> None:
