@@ -161,8 +161,8 @@ def report_device() -> None:
     stats = torch_neuronx._C._get_compilation_cache_stats()
     calls = stats["cache_hits"] + stats["cache_misses"]
     print(
-        f"eager programs: {stats['total_compilations']}, {stats['persistent_misses']} of them compiled now, the others "
-        f"found on disk; {stats['cache_hits']} of {calls} calls found theirs in memory ({100 * stats['hit_rate']:.1f} %)"
+        f"eager programs: {stats['total_compilations']} compiled now, {stats['persistent_hits']} found on disk; "
+        f"{stats['cache_hits']} of {calls} calls found theirs in memory ({100 * stats['hit_rate']:.1f} %)"
     )
     for graph in torch.neuron.get_dynamo_metrics() if "torch_neuronx_compile.metrics" in sys.modules else ():
         what = "found on disk" if graph["cached"] else f"lowered in {graph['lowering_time_ms']:.0f} ms"

@@ -70,7 +70,7 @@ result = [loss.item(), model[0].weight.grad.cpu().tolist()]
 REPORT = """
 watched = "torch._dynamo", "torch._inductor", "torch_neuronx_compile.lowering", "torch_neuronx_compile.passes"
 modules = [name for name in watched if name in sys.modules]
-made = torch_neuronx._C._get_compilation_cache_stats()["persistent_misses"]
+made = torch_neuronx._C._get_compilation_cache_stats()["total_compilations"]
 if "torch._dynamo" in sys.modules:
     made += sum(not graph["cached"] for graph in torch.neuron.get_dynamo_metrics())
 print(json.dumps({"result": result, "modules": modules, "fallbacks": torch_neuronx.get_fallback_ops(), "made": made}))

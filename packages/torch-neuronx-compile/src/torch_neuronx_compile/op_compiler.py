@@ -18,10 +18,12 @@ from torch_neuronx_compile.cache import fingerprint, guards, store
 class OpCompiler:
     """See docs/dev/interfaces.md, "Core -> op compiler". Any thread may call it.
 
+    persistent_hits: programs that were found in a store on disk.
     persistent_misses: requests that no store on disk could answer, so that a program had to be made.
     """
 
     def __init__(self):
+        self.persistent_hits = 0
         self.persistent_misses = 0
 
     def describe(self, op: str) -> OpTraits | None:
@@ -55,6 +57,7 @@ class OpCompiler:
                     return reason
                 neff = shelf.program(program)
                 if neff is not None:
+                    self.persistent_hits += 1
                     return neff
         self.persistent_misses += 1
         from torch_neuronx_compile.eager import build

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
+
 #include "dispatch/arguments.h"
 #include "dispatch/bindings.h"
 #include "dispatch/cache.h"
@@ -157,8 +159,10 @@ py::dict cache_stats() {
   result["cache_hits"] = hits;
   result["cache_misses"] = missed;
   result["hit_rate"] = hits + missed == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(hits + missed);
-  result["total_compilations"] = programs.compilations;
+  const uint64_t from_disk = contract().attr("persistent_hits")().cast<uint64_t>();
+  result["total_compilations"] = programs.compilations - std::min(from_disk, programs.compilations);
   result["total_compilation_time_ms"] = static_cast<double>(programs.compile_nanoseconds) / 1e6;
+  result["persistent_hits"] = from_disk;
   result["persistent_misses"] = contract().attr("persistent_misses")();
   return result;
 }

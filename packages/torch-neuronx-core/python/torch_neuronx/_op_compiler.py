@@ -117,6 +117,11 @@ def compile(request: OpRequest) -> bytes | str:
     return _compiler.compile(request)
 
 
+def persistent_hits() -> int:
+    """Programs that the op compiler did not make but found in a store on disk, where it counts them."""
+    return getattr(_compiler, "persistent_hits", 0)
+
+
 def persistent_misses() -> int:
-    """Programs that the op compiler found in no store on disk, where it counts them."""
+    """Requests that no store on disk could answer, where the op compiler counts them."""
     return getattr(_compiler, "persistent_misses", 0)
