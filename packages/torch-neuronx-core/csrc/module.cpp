@@ -62,6 +62,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("set_device", [](int index) { set_device(static_cast<c10::DeviceIndex>(index)); });
   m.def("initialize", &ensure_ready, py::call_guard<py::gil_scoped_release>());
   m.def("is_initialized", &is_ready);
+  m.def("begin_exit", &begin_exit);
+  m.def("threads_held_at_exit", &threads_held_at_exit);
   m.def("in_bad_fork", &in_bad_fork);
   m.def(
       "synchronize", [](int device) { synchronize_device(static_cast<c10::DeviceIndex>(device)); },

@@ -71,10 +71,49 @@ at::Tensor efficientzerotensor(at::IntArrayRef size, std::optional<at::ScalarTyp
                                    std::nullopt);
 }
 
+// Make the storage as large as the tensor's elements need. Torch's own kernels would do it by a memcpy on the host.
+void grow(const at::Tensor& self) {
+  if (self.numel() == 0) {
+    return;
+  }
+  const size_t nbytes = at::detail::computeStorageNbytes(self.sizes(), self.strides(), self.itemsize(),
+                                                         static_cast<size_t>(self.storage_offset()));
+  if (nbytes > self.storage().nbytes()) {
+    at::native::resize_bytes_nocuda(self.storage(), nbytes);
+  }
+}
+
+const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  if (impl->sizes() != sizes) {
+    impl->set_sizes_contiguous(sizes);
+    grow(self);
+  }
+  if (format.has_value()) {
+    TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
+    impl->empty_tensor_restride(*format);
+  }
+  return self;
+}
+
+at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef sizes,
+                        at::IntArrayRef strides) {
+  at::native::checkSetStorage(self, std::move(source), offset, sizes, strides);
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  impl->set_storage_offset(offset);
+  if (strides.data() != nullptr) {
+    impl->set_sizes_and_strides(sizes, strides);
+  } else {
+    impl->set_sizes_contiguous(sizes);
+  }
+  grow(self);
+  return self;
+}
+
 // set_() without a source: an empty tensor of the same dtype and device.
 at::Tensor& set_to_empty(at::Tensor& self) {
   const at::Storage storage(at::Storage::use_byte_size_t(), 0, allocate(0, self.device().index()), allocator(), true);
-  return at::native::set_storage_cpu_(self, storage, 0, {0}, {});
+  return set_storage(self, storage, 0, {0}, {});
 }
 
 void record_stream(at::Tensor& self, at::Stream stream) {
@@ -100,20 +139,20 @@ void register_tensor_operators() {
   library->impl("_efficientzerotensor", &efficientzerotensor);
   library->impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
   library->impl("record_stream", &record_stream);
-  // The CPU's kernels of these read no element, and grow storages through the storage's own allocator.
+  // The CPU's kernels of these read no element.
   library->impl("as_strided", &at::native::as_strided_tensorimpl);
   library->impl("view", &at::native::view);
   library->impl("_reshape_alias", &at::native::_reshape_alias);
   library->impl("unfold", &at::native::unfold);
   library->impl("view_as_real", &at::native::view_as_real);
   library->impl("view_as_complex", &at::native::view_as_complex);
-  library->impl("resize_", &at::native::resize_);
+  library->impl("resize_", &resize);
   library->impl("_resize_output_", &at::native::_resize_output_);
   library->impl("is_set_to", &at::native::is_set_to);
   library->impl("set_", &set_to_empty);
   library->impl("set_.source_Tensor", &at::native::set_tensor_);
   library->impl("set_.source_Storage", static_cast<at::Tensor& (*)(at::Tensor&, at::Storage)>(&at::native::set_));
-  library->impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
+  library->impl("set_.source_Storage_storage_offset", &set_storage);
   // A copy between bits-carrying views would otherwise be resolved by a copy, without end; the kernels honour the bits.
   for (const c10::DispatchKey key :
        {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor}) {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "runtime/device.h"
+#include "runtime/exit.h"
 
 namespace torch_neuronx {
 
@@ -45,6 +46,7 @@ class StreamLock {
 
  private:
   static StreamState& ready_state(c10::DeviceIndex device) {
+    hold_at_exit();
     ensure_ready();
     return current_stream_state(device);
   }

@@ -14,6 +14,7 @@ def register() -> None:
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _C.register_device()
 
-    from . import interop
+    from . import _exit, interop
 
     interop.install()
+    _exit.register()
