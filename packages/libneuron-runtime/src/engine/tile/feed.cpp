@@ -56,7 +56,7 @@ void Feeds::plan(const Graph& graph, const Nest& nest, FrameLayout& layout, int 
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& n = graph.nodes[i];
-    if (n.op != Micro::RANDOM || n.cls != Class::ELEMENT) continue;
+    if (n.op != Micro::RANDOM || feed_of_[nest.access_of[i]] < 0) continue;  // of elements, not of this class
     Feed& f = feeds_[feed_of_[nest.access_of[i]]];
     if (!f.words[n.word]) f.words[n.word] = layout.add_local(room(4));
   }
