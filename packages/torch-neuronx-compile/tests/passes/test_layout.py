@@ -86,6 +86,18 @@ def test_pieces_of_a_concatenation_are_computed_in_place():
     assert torch.equal(got, torch.cat([data[0], torch.ones(3, 6), data[0]]))
 
 
+def test_pieces_with_a_dimension_of_one_are_computed_in_place():
+    x, y = tensor(0, (8, 16, 4)), tensor(1, (8, 16, 4))
+    heads = [hlo.reshape(hlo.transpose(f(t), (1, 0, 2)), (1, 16, 32)) for f, t in ((hlo.tanh, x), (hlo.exponential, y))]
+    joined = hlo.concatenate(heads, 2)
+    program = compiled([x, y], [joined])
+    assert opcodes(program) == ["TILE", "TILE"]
+    data = [torch.randn(8, 16, 4), torch.randn(8, 16, 4)]
+    (got,) = run([x, y], [joined], data)
+    parts = [f(t).transpose(0, 1).reshape(1, 16, 32) for f, t in ((torch.tanh, data[0]), (torch.exp, data[1]))]
+    torch.testing.assert_close(got, torch.cat(parts, 2))
+
+
 def test_a_value_joined_with_itself_fills_every_part():
     a, b = tensor(0, (4, 3)), tensor(1, (3, 5))
     product = hlo.dot_general(a, b, contracting=((1,), (0,)))

@@ -14,7 +14,7 @@ from torch_neuronx_compile.passes.numbers import to_bytes
 from torch_neuronx_compile.passes.placement import Place, Placement
 from torch_neuronx_compile.passes.plan import FREE, Access, Node
 from torch_neuronx_compile.passes.program import STORAGE, Buffer, Instruction, Window
-from torch_neuronx_compile.passes.sizes import is_number, resolved, same, same_all
+from torch_neuronx_compile.passes.sizes import is_number, resolved, same
 
 MAX_LOOPS = 8  # of one instruction
 MODES = {"MAP": 0, "ROW": 1, "COLUMN": 2}
@@ -159,7 +159,8 @@ class _Emitter:
         if access.node not in self.places:
             return False
         where, start, steps = self.resolve(access, shape)
-        return where is buffer and same(start, offset) and same_all(steps, strides)
+        in_step = all(is_number(n, 1) or same(a, b) for n, a, b in zip(shape, steps, strides, strict=True))
+        return where is buffer and same(start, offset) and in_step
 
     def pad(self, node: Node) -> None:
         place = self.places[node]
