@@ -58,7 +58,8 @@ def values(dtype: torch.dtype) -> torch.Tensor:
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The elements in order as bytes, NaNs as one pattern."""
-    flat = tensor.resolve_conj().resolve_neg().contiguous().view(-1)
+    # A clone, as contiguous() leaves any stride where a size is 1, and such a tensor has no view as bytes.
+    flat = tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).view(-1)
     if flat.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         flat = torch.where(flat.isnan(), torch.tensor(float("nan"), dtype=flat.dtype), flat)
     return flat.view(torch.uint8)
