@@ -58,7 +58,7 @@ at::Tensor nonzero(const at::Tensor& self) {
     stride = size == 0 ? 1 : stride / size;
     columns.push_back(positions.div(stride, "floor").remainder(std::max<int64_t>(size, 1)));
   }
-  return at::stack(columns, 1);
+  return at::stack(columns, 0).t();  // as on the CPU: one row of memory a dimension
 }
 
 bool equal(const at::Tensor& self, const at::Tensor& other) {

@@ -6,7 +6,8 @@
 namespace torch_neuronx::dispatch {
 
 // A row names torch's kernel at::meta::<function>, and the operators of at::_ops:: that have its forms.
-#define RULE(op, function) {at::_ops::op::name, at::_ops::op::overload_name, box<at::_ops::op::schema>(&at::meta::function)}
+#define RULE(op, function) \
+  { at::_ops::op::name, at::_ops::op::overload_name, box<at::_ops::op::schema>(&at::meta::function) }
 #define TWO_FORMS(function, op, out) RULE(op, function), RULE(out, function##_outf)
 #define THREE_FORMS(function, op, in_place, out) TWO_FORMS(function, op, out), RULE(in_place, function##_)
 #define WITH_OUT(function) TWO_FORMS(function, function, function##_out)
