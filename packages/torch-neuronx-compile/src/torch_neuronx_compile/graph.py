@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 import torch_neuronx_compile.stablehlo as hlo
+from torch_neuronx.precision import warn_float64
 from torch_neuronx_compile.lowering import HLO_DTYPE, Unsupported, functional
 from torch_neuronx_compile.lowering.shape import broadcast_to
 from torch_neuronx_compile.passes.errors import CompileError
@@ -133,6 +134,8 @@ def element_type(dtype: torch.dtype, node: Node) -> str:
         raise UnsupportedOperator(
             str(node.target), f"tensors of {dtype} have no element type in programs\n{user_line(node)}"
         )
+    if dtype == torch.float64:
+        warn_float64()
     return found
 
 

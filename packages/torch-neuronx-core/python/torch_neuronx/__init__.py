@@ -52,6 +52,7 @@ from .memory import (  # noqa: E402
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
 )
+from .precision import NeuronPrecisionWarning  # noqa: E402
 from .random import (  # noqa: E402
     _get_generator,
     default_generators,

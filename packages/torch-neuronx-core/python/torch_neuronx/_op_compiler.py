@@ -12,6 +12,8 @@ from typing import Protocol
 
 import torch
 
+from torch_neuronx.precision import warn_float64
+
 ENTRY_POINT_GROUP = "torch_neuronx.op_compiler"
 
 
@@ -114,7 +116,16 @@ def describe(op: str) -> OpTraits | str:
 
 def compile(request: OpRequest) -> bytes | str:
     """The op compiler's answer. Called by the device."""
+    if any(_holds_float64(value) for value in (*request.args, *request.outputs)):
+        warn_float64()
     return _compiler.compile(request)
+
+
+def _holds_float64(value: object) -> bool:
+    """Whether a tensor of the device, or a list with one, has the dtype. Numbers are none."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_float64, value))
+    return isinstance(value, TensorSpec) and value.dtype == torch.float64 and value.scalar is None
 
 
 def persistent_hits() -> int:
