@@ -139,7 +139,7 @@ def test_killed_at_a_step(directory: Path, step: str):
 
 def test_killed_at_fifty_random_moments(directory: Path):
     """Four workers at a time on the same programs; one, two or three of them are killed, and the others must finish."""
-    moments, alive = random.Random(0), []
+    moments, killed = random.Random(0), 0
     for turn in range(50):
         numbers = range(20 * turn, 20 * turn + 20)
         workers = [worker("none", numbers.start, len(numbers)) for _ in range(4)]
@@ -151,6 +151,6 @@ def test_killed_at_fifty_random_moments(directory: Path):
         for each in workers:
             stderr = each.communicate()[1]
             assert each.returncode in ((0, -signal.SIGKILL) if each in victims else (0,)), stderr
-        alive.append(sum(each.returncode == 0 for each in victims))
+        killed += sum(each.returncode != 0 for each in victims)
         check(directory, numbers[::7])
-    assert sum(alive) < 50, "the moments are too late: workers had finished"
+    assert killed >= 10, "the moments are too late: workers had finished"
