@@ -72,7 +72,7 @@ STEPS[step]()
 shelf = store.operators()
 for n in range(first, first + count):
     if not step.startswith("graph"):
-        found = [shelf.program(key) for _, key in shelf.classes(f"class {n}")]
+        found = [shelf.program(key) for _, key, _ in shelf.classes(f"class {n}")]
         assert found in ([], [program(n)]), n
         if not found:
             shelf.put(f"class {n}", "[]", f"program {n}", program(n))
@@ -120,7 +120,7 @@ def check(directory: Path, numbers: range) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n in numbers:
-            for _, key in store.classes(f"class {n}"):  # no class without its program
+            for _, key, _ in store.classes(f"class {n}"):  # no class without its program
                 assert store.program(key) == program(n)
             store.put(f"class {n}", "[]", f"program {n}", program(n))
             assert store.program(f"program {n}") == program(n)
