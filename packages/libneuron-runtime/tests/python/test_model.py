@@ -8,7 +8,7 @@ from programs import SAMPLES
 
 import libneuron_runtime
 from libneuron_runtime import GuardError, Model, NeffError, NeuronError, neff
-from libneuron_runtime.program import Dtype
+from libneuron_runtime.program import Dtype, Engine, Kind, Micro, Micros, Opcode, Program
 
 
 def floats(*numbers: float) -> bytearray:
@@ -139,3 +139,23 @@ def test_set_threads() -> None:
 def test_unknown_attributes() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Tensor'"):
         libneuron_runtime.Tensor  # noqa: B018
+
+
+def test_a_tile_in_the_state_buffer() -> None:
+    """In by DMA, one instruction of the vector engine on 128 partitions, out by DMA."""
+    p = Program()
+    partitions, eight, sixteen, one = map(p.const, (128, 8, 16, 1))
+    x, y = p.input("x", Dtype.FP32, [partitions, eight]), p.output("y", Dtype.FP32, [partitions, eight])
+    sbuf = p.sbuf(p.const(128 * 64))
+    left = p.pattern(sbuf, Dtype.FP32, [sixteen, one])
+    right = p.pattern(sbuf, Dtype.FP32, [sixteen, one], offset=eight)
+    size = [partitions, eight]
+    p.instruction(Opcode.DMA, size, [p.pattern(x, Dtype.FP32, [eight, one]), left], engine=Engine.DMA)
+    m = Micros()
+    a = m.load(0, Kind.F32)
+    m.store(1, m.op(Micro.MUL, Kind.F32, a, m.op(Micro.NEG, Kind.F32, a)))
+    p.instruction(Opcode.TENSOR_TENSOR, size, [left, right], m)
+    p.instruction(Opcode.DMA, size, [right, p.pattern(y, Dtype.FP32, [eight, one])], engine=Engine.DMA)
+    result = bytearray(4 * 128 * 8)
+    Model(neff.pack(p.to_bytes(), name="tile")).bind().run([floats(*range(1024))], [result])
+    assert result == floats(*(-float(n * n) for n in range(1024)))

@@ -30,6 +30,8 @@ def _autograd_rests() -> bool:
 def _hold_threads() -> None:
     others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
     _C.begin_exit()
+    if not _C.is_initialized():
+        return  # no thread has used the device
     deadline = time.monotonic() + PATIENCE_SECONDS
     rests = 0
     while time.monotonic() < deadline:

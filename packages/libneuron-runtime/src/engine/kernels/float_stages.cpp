@@ -1,27 +1,16 @@
 // F32 arithmetic that is exact or correctly rounded.
 #include "engine/kernels/binary.h"
+#include "engine/kernels/floating.h"
 #include "engine/kernels/half.h"
 
 namespace neuron::engine::NEURON_ISA {
 namespace {
 
-struct Add {
-  static INLINE vf apply(vf a, vf b) { return a + b; }
-};
 struct Sub {
   static INLINE vf apply(vf a, vf b) { return a - b; }
 };
-struct Mul {
-  static INLINE vf apply(vf a, vf b) { return a * b; }
-};
 struct Div {
   static INLINE vf apply(vf a, vf b) { return a / b; }
-};
-struct Max {
-  static INLINE vf apply(vf a, vf b) { return maximum(a, b); }
-};
-struct Min {
-  static INLINE vf apply(vf a, vf b) { return minimum(a, b); }
 };
 struct Rem {  // exact, so that any libm gives the same
   static INLINE vf apply(vf a, vf b) {
@@ -68,13 +57,13 @@ struct RoundFp16 {
 }  // namespace
 
 void add_float_stages(Isa& t) {
-  add_binary<vf, Add>(t, Micro::ADD, Kind::F32);
+  add_binary<vf, floating::Add>(t, Micro::ADD, Kind::F32);
   add_binary<vf, Sub>(t, Micro::SUB, Kind::F32);
-  add_binary<vf, Mul>(t, Micro::MUL, Kind::F32);
+  add_binary<vf, floating::Mul>(t, Micro::MUL, Kind::F32);
   add_binary<vf, Div>(t, Micro::DIV, Kind::F32);
   add_binary<vf, Rem>(t, Micro::REM, Kind::F32);
-  add_binary<vf, Max>(t, Micro::MAX, Kind::F32);
-  add_binary<vf, Min>(t, Micro::MIN, Kind::F32);
+  add_binary<vf, floating::Max>(t, Micro::MAX, Kind::F32);
+  add_binary<vf, floating::Min>(t, Micro::MIN, Kind::F32);
   add_unary<vf, Neg>(t, Micro::NEG, Kind::F32);
   add_unary<vf, Abs>(t, Micro::ABS, Kind::F32);
   add_unary<vf, Sign>(t, Micro::SIGN, Kind::F32);

@@ -18,6 +18,31 @@ struct Unsigned<vl> {
   static constexpr int kBits = 64;
 };
 
+struct Not {
+  template <class V>
+  static INLINE V apply(V a) {
+    return ~a;
+  }
+};
+struct Neg {
+  template <class V>
+  static INLINE V apply(V a) {
+    return -a;
+  }
+};
+struct Abs {
+  template <class V>
+  static INLINE V apply(V a) {
+    return a < 0 ? -a : a;
+  }
+};
+struct Sign {
+  template <class V>
+  static INLINE V apply(V a) {
+    return a > 0 ? V{} + 1 : V(a < 0);
+  }
+};
+
 struct Add {
   template <class V>
   static INLINE V apply(V a, V b) {

@@ -5,18 +5,6 @@
 namespace neuron::engine::NEURON_ISA {
 namespace {
 
-struct Not {
-  static INLINE vi apply(vi a) { return ~a; }
-};
-struct Neg {
-  static INLINE vi apply(vi a) { return -a; }
-};
-struct Abs {
-  static INLINE vi apply(vi a) { return a < 0 ? -a : a; }
-};
-struct Sign {
-  static INLINE vi apply(vi a) { return (a > 0) ? splat(1) : (a < 0); }
-};
 struct WrapInt8 {
   static INLINE vi apply(vi a) { return (a << 24) >> 24; }
 };
@@ -78,10 +66,10 @@ void add_integer_stages(Isa& t) {
   add_binary<vi, integer::Shru>(t, Micro::SHRU, Kind::I32);
   add_division<integer::Div>(t, Micro::DIV);
   add_division<integer::Rem>(t, Micro::REM);
-  add_unary<vi, Not>(t, Micro::NOT, Kind::I32);
-  add_unary<vi, Neg>(t, Micro::NEG, Kind::I32);
-  add_unary<vi, Abs>(t, Micro::ABS, Kind::I32);
-  add_unary<vi, Sign>(t, Micro::SIGN, Kind::I32);
+  add_unary<vi, integer::Not>(t, Micro::NOT, Kind::I32);
+  add_unary<vi, integer::Neg>(t, Micro::NEG, Kind::I32);
+  add_unary<vi, integer::Abs>(t, Micro::ABS, Kind::I32);
+  add_unary<vi, integer::Sign>(t, Micro::SIGN, Kind::I32);
   add_unary<vi, WrapInt8>(t, Micro::WRAP_INT8, Kind::I32);
   add_unary<vi, WrapUint8>(t, Micro::WRAP_UINT8, Kind::I32);
   add_unary<vi, WrapInt16>(t, Micro::WRAP_INT16, Kind::I32);

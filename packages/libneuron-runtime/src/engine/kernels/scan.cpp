@@ -1,30 +1,11 @@
 // Running sums along lines, one vector lane a line: squares of elements are transposed on the way in and out.
+#include "engine/kernels/floating.h"
+#include "engine/kernels/integer.h"
 #include "engine/kernels/stage.h"
 #include "engine/kernels/transpose.h"
 
 namespace neuron::engine::NEURON_ISA {
 namespace {
-
-struct Add {
-  template <class V>
-  static INLINE V apply(V a, V b) {
-    return a + b;
-  }
-};
-struct Mul {
-  template <class V>
-  static INLINE V apply(V a, V b) {
-    return a * b;
-  }
-};
-struct Min {
-  static INLINE vf apply(vf a, vf b) { return minimum(a, b); }
-  static INLINE vi apply(vi a, vi b) { return a < b ? a : b; }
-};
-struct Max {
-  static INLINE vf apply(vf a, vf b) { return maximum(a, b); }
-  static INLINE vi apply(vi a, vi b) { return a > b ? a : b; }
-};
 
 template <class V, class Op>
 void scan(const char* const* from, char* const* to, int lines, int64_t length, bool reverse) {
@@ -65,20 +46,20 @@ void scan(const char* const* from, char* const* to, int lines, int64_t length, b
   }
 }
 
-template <class Op>
+template <class Float, class Integer>
 void add(Isa& t, Combine combine) {
-  t.scan[static_cast<int>(combine)][0] = scan<vf, Op>;
-  t.scan[static_cast<int>(combine)][1] = scan<vi, Op>;
+  t.scan[static_cast<int>(combine)][0] = scan<vf, Float>;
+  t.scan[static_cast<int>(combine)][1] = scan<vi, Integer>;
 }
 
 }  // namespace
 
 void add_scans(Isa& t) {
   t.scan_lines = kWidth;
-  add<Add>(t, Combine::ADD);
-  add<Mul>(t, Combine::MUL);
-  add<Min>(t, Combine::MIN);
-  add<Max>(t, Combine::MAX);
+  add<floating::Add, integer::Add>(t, Combine::ADD);
+  add<floating::Mul, integer::Mul>(t, Combine::MUL);
+  add<floating::Min, integer::Min>(t, Combine::MIN);
+  add<floating::Max, integer::Max>(t, Combine::MAX);
 }
 
 }  // namespace neuron::engine::NEURON_ISA

@@ -88,18 +88,6 @@ struct Gt {
 struct Ge {
   static INLINE vl apply(vl a, vl b) { return a >= b; }
 };
-struct Not {
-  static INLINE vl apply(vl a) { return ~a; }
-};
-struct Neg {
-  static INLINE vl apply(vl a) { return -a; }
-};
-struct Abs {
-  static INLINE vl apply(vl a) { return a < 0 ? -a : a; }
-};
-struct Sign {
-  static INLINE vl apply(vl a) { return (a > 0) ? splat(int64_t{1}) : vl(a < 0); }
-};
 struct Copy {
   static INLINE vl apply(vl a) { return a; }
 };
@@ -207,10 +195,10 @@ void add_wide_stages(Isa& t) {
   ADD_FORMS(compare_wide, Le, LE);
   ADD_FORMS(compare_wide, Gt, GT);
   ADD_FORMS(compare_wide, Ge, GE);
-  ADD_UNARY(Not, NOT);
-  ADD_UNARY(Neg, NEG);
-  ADD_UNARY(Abs, ABS);
-  ADD_UNARY(Sign, SIGN);
+  ADD_UNARY(integer::Not, NOT);
+  ADD_UNARY(integer::Neg, NEG);
+  ADD_UNARY(integer::Abs, ABS);
+  ADD_UNARY(integer::Sign, SIGN);
   t.select_wide[0] = erase(choose_wide<0>);
   t.select_wide[1] = erase(choose_wide<1>);
   t.select_wide[2] = erase(choose_wide<2>);
