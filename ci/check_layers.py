@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from packages import BY_NAME, PACKAGES, ROOT, Package, affected
+from workspace import BY_NAME, PACKAGES, ROOT, Package, affected
 
 OURS = {package.module: package.name for package in PACKAGES if package.module}
 
@@ -75,9 +75,9 @@ def problems() -> Iterator[str]:
             yield from problems_of_module(package, path)
         declared = {re.split(r"[^A-Za-z0-9_.-]", text)[0] for text in package.project()["project"]["dependencies"]}
         if extra := (declared & set(BY_NAME)) - set(package.below):
-            yield f"{package.name} depends on {', '.join(sorted(extra))}, which ci/packages.py does not put below it"
+            yield f"{package.name} depends on {', '.join(sorted(extra))}, which ci/workspace.py does not put below it"
         if missing := set(package.below) - declared:
-            yield f"{package.name} does not declare {', '.join(sorted(missing))}, which ci/packages.py puts below it"
+            yield f"{package.name} does not declare {', '.join(sorted(missing))}, which ci/workspace.py puts below it"
     runtime = BY_NAME["libneuron-runtime"].folder
     for path in sorted([*runtime.glob("src/**/*"), *runtime.glob("include/**/*")]):
         name = str(path.relative_to(ROOT))

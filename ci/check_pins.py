@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from packages import BY_NAME, PACKAGES, ROOT
+from workspace import BY_NAME, PACKAGES, ROOT
 
 # Packages that exist once a torch release: their version begins with torch's.
 FOLLOW_TORCH = ("torch-neuronx-core", "torch-neuronx-compile", "torch-neuronx")

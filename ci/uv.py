@@ -132,9 +132,9 @@ def addresses_in_place(uv: str) -> Iterator[None]:
             replace_in_lock([(f'"{index}"', f'"{INDEX}"'), (f'"{files}', f'"{FILES}')])
             for number, handler in previous.items():
                 signal.signal(number, handler)
-    hosts = set(re.findall(r'"https?://([^/"]+)', LOCK.read_text())) if LOCK.exists() else set()
-    if left := sorted(host for host in hosts if not host.endswith(".invalid")):
-        raise Failure(f"uv.lock holds addresses of more than one index; ci/uv.py hides those of one. Left: {left}")
+        hosts = set(re.findall(r'"https?://([^/"]+)', LOCK.read_text())) if LOCK.exists() else set()
+        if left := sorted(host for host in hosts if not host.endswith(".invalid")):
+            raise Failure(f"uv.lock holds addresses of more than one index; ci/uv.py hides those of one. Left: {left}")
 
 
 def run(uv: str, arguments: list[str]) -> int:

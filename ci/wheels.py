@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uv
 from build import PYTHON, ROOT, attempt, run
-from packages import BY_NAME, PACKAGES
+from workspace import BY_NAME, PACKAGES
 
 DIST = ROOT / "build/dist"
 CONSTRAINTS = ROOT / "build/constraints.txt"

@@ -29,20 +29,20 @@ def ci_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_change_concerns_its_package_and_those_above(path: str, names: set[str]):
-    from packages import affected
+    from workspace import affected
 
     assert {package.name for package in affected(path)} == names
 
 
 def test_a_path_that_belongs_nowhere_is_an_error():
-    from packages import affected
+    from workspace import affected
 
     with pytest.raises(ValueError, match="packages/new/a.py belongs to no package"):
         affected("packages/new/a.py")
 
 
 def test_every_package_folder_is_in_the_table():
-    from packages import PACKAGES
+    from workspace import PACKAGES
 
     assert {folder.name for folder in (CI.parent / "packages").iterdir()} == {package.name for package in PACKAGES}
 

@@ -51,7 +51,7 @@ def affected(path: str) -> list[Package]:
         return PACKAGES
     if path.startswith(NOTHING):
         return []
-    raise ValueError(f"{path} belongs to no package: add it to the tables of ci/packages.py")
+    raise ValueError(f"{path} belongs to no package: add it to the tables of ci/workspace.py")
 
 
 def _all_below(package: Package) -> set[str]:
