@@ -162,6 +162,47 @@ print(torch.empty(40 << 20, dtype=torch.uint8, device="neuron").numel() == 40 <<
     assert 8 <= int(count) <= 16 and (retried, named, again) == ("True", "True", "True")
 
 
+def test_freed_small_tensors_make_room_for_a_large_one(python):
+    code = """
+import torch
+free = torch.neuron.mem_get_info()[0]
+small = [torch.empty(4096, dtype=torch.uint8, device="neuron") for _ in range(12 << 8)]
+assert torch.neuron.mem_get_info()[0] == free - (12 << 20)
+small.clear()
+assert torch.neuron.mem_get_info()[0] == free and torch.neuron.memory_allocated() == 0
+assert torch.neuron.memory_snapshot() == []
+print(torch.empty(14 << 20, dtype=torch.uint8, device="neuron").numel() == 14 << 20)
+"""
+    done = python(code, NEURON_SIM_HBM_BYTES=str(16 * MIB))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"]
+
+
+def test_reused_small_tensors_keep_their_sizes_apart():
+    sizes = (1, 63, 64, 65, 4095, 4096, 4097)
+    for size in sizes:  # leaves one freed block a size
+        torch.empty(size, dtype=torch.uint8, device="neuron")
+    tensors = [torch.full((size,), i, dtype=torch.uint8).to("neuron") for _ in range(2) for i, size in enumerate(sizes)]
+    ranges = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.numel()) for tensor in tensors)
+    assert all(first[1] <= second[0] for first, second in zip(ranges, ranges[1:], strict=False))
+    for i, tensor in enumerate(tensors):
+        assert tensor.cpu().eq(i % len(sizes)).all()
+
+
+def test_empty_cache_gives_small_blocks_back(python):
+    code = """
+import torch
+small = [torch.empty(64, dtype=torch.uint8, device="neuron") for _ in range(1 << 18)]
+used = torch.neuron.memory_reserved()
+small.clear()
+torch.neuron.empty_cache()
+print(used >= 16 << 20, torch.neuron.memory_reserved() <= 2 << 20)
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "True"]
+
+
 def test_negative_size():
     with pytest.raises(RuntimeError, match="negative dimension -1"):
         torch.empty(-1, device="neuron")

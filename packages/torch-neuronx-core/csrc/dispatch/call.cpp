@@ -77,10 +77,15 @@ bool add_value(Key& key, const c10::IValue& value) {
 }
 
 Tag operand_tag(const c10::IValue& value) {
-  return value.isInt() ? kOperandInt : value.isDouble() ? kOperandDouble : value.isBool() ? kOperandBool : kNone;
+  return value.isInt() ? kOperandInt : value.isDouble() ? kOperandDouble : kOperandBool;
 }
 
 }  // namespace
+
+bool is_operand(const Operator& op, uint32_t argument, const c10::IValue& value) {
+  return contains(op.operands, argument) &&
+         ((value.isInt() && value.toInt() != 1) || value.isDouble() || value.isBool());
+}
 
 uint64_t bits_of(double value) { return std::bit_cast<uint64_t>(value); }
 
@@ -113,10 +118,20 @@ void Call::add(const c10::IValue& value, uint32_t argument) {
     for (const c10::IValue& entry : entries) {
       add(entry, argument);
     }
-  } else if (contains(op_.operands, argument) && operand_tag(value) != kNone) {
+  } else if (is_operand(op_, argument, value)) {
     add_operand(value);
   } else if (!add_value(key, value)) {
     reject(Kind::kForeign, "one of its arguments is of a kind that programs do not take");
+  }
+}
+
+void Call::add(const at::Scalar& value, uint32_t argument) {
+  // Most are an integer 1; see is_operand().
+  if (value.isIntegral(/*includeBool=*/false) && !value.isSymbolic() && value.toLong() == 1) [[likely]] {
+    key.add(item(kInt));
+    key.add(1);
+  } else {
+    add(c10::IValue(value), argument);
   }
 }
 
@@ -281,7 +296,7 @@ void add_class(Key& key, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::Int
 
 void add_class(Key& key, const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
   key.add(op.number);
-  const auto add = [&](const auto& self, const c10::IValue& value, size_t argument) -> void {
+  const auto add = [&](const auto& self, const c10::IValue& value, uint32_t argument) -> void {
     if (value.isTensor()) {
       const c10::TensorImpl* tensor = value.unsafeToTensorImpl();
       if (tensor == c10::UndefinedTensorImpl::singleton()) {
@@ -299,13 +314,13 @@ void add_class(Key& key, const Operator& op, c10::ArrayRef<c10::IValue> argument
       for (const c10::IValue& entry : value.toListRef()) {
         self(self, entry, argument);
       }
-    } else if (contains(op.operands, argument) && operand_tag(value) != kNone) {
+    } else if (is_operand(op, argument, value)) {
       key.add(item(operand_tag(value)));
     } else {
       add_value(key, value);
     }
   };
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (uint32_t i = 0; i < arguments.size(); ++i) {
     add(add, arguments[i], i);
   }
 }

@@ -62,7 +62,7 @@ class Call {
  private:
   void add(const c10::IValue& value, uint32_t argument);
   void add(const at::Tensor& tensor, uint32_t argument) { add_tensor(tensor.unsafeGetTensorImpl(), argument); }
-  void add(const at::Scalar& value, uint32_t argument) { add(c10::IValue(value), argument); }
+  void add(const at::Scalar& value, uint32_t argument);
   void add_tensor(c10::TensorImpl* tensor, uint32_t argument);
   void add_host_scalar(const c10::TensorImpl* tensor);
   void add_operand(const c10::IValue& value);
@@ -72,6 +72,10 @@ class Call {
   const Operator& op_;
   c10::ArrayRef<c10::IValue> arguments_;  // empty for typed arguments
 };
+
+// Whether an argument is a number that is given at launch. An integer 1 is not: it is the default of most factors, and
+// a program that knows it has nothing to multiply by.
+bool is_operand(const Operator& op, uint32_t argument, const c10::IValue& value);
 
 // Whether a program may write the tensor: no two of its elements share memory.
 bool is_writable(c10::IntArrayRef sizes, c10::IntArrayRef strides);

@@ -73,7 +73,7 @@ class RequestArguments {
       }
       return result;
     }
-    if (contains(op_.operands, argument) && (value.isBool() || value.isInt() || value.isDouble())) {
+    if (is_operand(op_, argument, value)) {
       PyTypeObject* kind = value.isBool() ? &PyBool_Type : value.isInt() ? &PyLong_Type : &PyFloat_Type;
       return launch_scalar_(scalars_++, py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(kind)));
     }

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "neuron/launch.h"
+#include "runtime/lock.h"
 
 namespace torch_neuronx {
 
@@ -18,37 +19,60 @@ using c10::CachingAllocator::StatType;
 // Requests below this count as the small pool in torch's statistics.
 constexpr size_t kSmallPool = size_t{1} << 20;
 
-// One live allocation: the context of its DataPtr. Kept outside device memory, which the host may not be able to read.
+// A block this small waits for the next request of its size instead of going back to the runtime: tensors of a few
+// numbers come and go by the million.
+constexpr size_t kKeptBytes = 4096, kUnit = 64;
+
+struct DeviceMemory;
+
+// One allocation: the context of its DataPtr. Kept outside device memory, which the host may not be able to read.
 struct Block {
-  void* address;  // null while on the list of unused ones
-  size_t nbytes;
-  c10::DeviceIndex device;
-  Block* next;  // on the list of unused ones
+  void* address;
+  size_t nbytes;  // 0 while no DataPtr has it
+  DeviceMemory* memory;
+  Block* next;  // on a list
 };
 
 struct DeviceMemory {
-  std::mutex mutex;  // a leaf
-  Block* unused = nullptr;
+  c10::DeviceIndex device = 0;
+  Lock mutex;                                   // a leaf
+  Block* unused = nullptr;                      // Blocks without memory
+  std::array<Block*, kKeptBytes / kUnit> kept;  // with memory, by size in units, less one
+  size_t kept_bytes = 0;
   std::deque<Block> blocks;  // owner of all Blocks; their addresses stay valid
   StatArray allocation, allocated_bytes;
   std::atomic<int64_t> retries{0}, out_of_memory{0};
 
-  Block* take_block() {
-    if (unused == nullptr) {
-      return &blocks.emplace_back();
-    }
-    Block* block = unused;
-    unused = block->next;
-    return block;
-  }
+  DeviceMemory() { kept.fill(nullptr); }
 };
 
-std::deque<DeviceMemory>& memories() {
-  static auto* all = new std::deque<DeviceMemory>(static_cast<size_t>(device_count()));
-  return *all;
+size_t units_of(size_t nbytes) { return (nbytes + kUnit - 1) / kUnit; }
+
+Block* pop(Block*& list) {
+  Block* block = list;
+  if (block != nullptr) {
+    list = block->next;
+  }
+  return block;
 }
 
-DeviceMemory& memory_of(c10::DeviceIndex device) { return memories()[static_cast<size_t>(device)]; }
+void push(Block*& list, Block* block) {
+  block->next = list;
+  list = block;
+}
+
+// Never destroyed: tensors may be freed in exit handlers.
+DeviceMemory& memory_of(c10::DeviceIndex device) {
+  static auto* const all = [] {
+    const c10::DeviceIndex count = device_count();
+    auto* memories = new DeviceMemory[static_cast<size_t>(count)];
+    for (c10::DeviceIndex n = 0; n < count; ++n) {
+      memories[n].device = n;
+    }
+    return memories;
+  }();
+  return all[static_cast<size_t>(device)];
+}
 
 template <typename Change>
 void count(DeviceMemory& memory, size_t nbytes, Change change) {
@@ -59,10 +83,29 @@ void count(DeviceMemory& memory, size_t nbytes, Change change) {
   }
 }
 
-nrtx_memory_stats_t runtime_stats(c10::DeviceIndex device) {
+// What the runtime knows, with the kept blocks as free memory.
+nrtx_memory_stats_t runtime_stats(DeviceMemory& memory) {
   nrtx_memory_stats_t stats{};
-  check(nrtx_memory_stats(device, &stats), "Cannot read the memory statistics");
+  check(nrtx_memory_stats(memory.device, &stats), "Cannot read the memory statistics");
+  std::lock_guard<Lock> lock(memory.mutex);
+  stats.allocated -= std::min<uint64_t>(stats.allocated, memory.kept_bytes);
   return stats;
+}
+
+void give_back_kept(DeviceMemory& memory) {
+  std::lock_guard<Lock> lock(memory.mutex);
+  for (Block*& list : memory.kept) {
+    while (Block* block = pop(list)) {
+      nrtx_memory_free(block->address);
+      push(memory.unused, block);
+    }
+  }
+  memory.kept_bytes = 0;
+}
+
+void empty_cache(DeviceMemory& memory) {
+  give_back_kept(memory);
+  check(nrtx_memory_empty_cache(memory.device), "Cannot give cached memory back");
 }
 
 std::string as_size(uint64_t nbytes) {
@@ -79,32 +122,37 @@ std::string as_size(uint64_t nbytes) {
   return text.str();
 }
 
-[[noreturn]] void throw_out_of_memory(size_t nbytes, c10::DeviceIndex device) {
-  const nrtx_memory_stats_t stats = runtime_stats(device);
+[[noreturn]] void throw_out_of_memory(size_t nbytes, DeviceMemory& memory) {
+  const nrtx_memory_stats_t stats = runtime_stats(memory);
   const uint64_t free = stats.limit > stats.allocated ? stats.limit - stats.allocated : 0;
   c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(nbytes), stats.allocated, stats.reserved,
-                                   c10::Device(kNeuron, device));
+                                   c10::Device(kNeuron, memory.device));
   TORCH_CHECK_WITH(OutOfMemoryError, false, "NEURON out of memory. Tried to allocate ", as_size(nbytes), ". Core ",
-                   static_cast<int>(device), " has a total capacity of ", as_size(stats.limit), " of which ",
+                   static_cast<int>(memory.device), " has a total capacity of ", as_size(stats.limit), " of which ",
                    as_size(free), " is free; ", as_size(stats.allocated), " is allocated and ", as_size(stats.reserved),
                    " is reserved. Free tensors or use smaller batches; in simulation NEURON_SIM_HBM_BYTES sets the "
                    "capacity");
 }
 
-void* take_memory(size_t nbytes, c10::DeviceIndex device, DeviceMemory& memory) {
+void* take_memory(size_t nbytes, DeviceMemory& memory) {
   void* address = nullptr;
-  NRT_STATUS status = nrtx_memory_allocate(device, nbytes, &address);
+  NRT_STATUS status = nrtx_memory_allocate(memory.device, nbytes, &address);
   if (status == NRT_RESOURCE) {
     ++memory.retries;
-    check(nrtx_memory_empty_cache(device), "Cannot give cached memory back");
-    status = nrtx_memory_allocate(device, nbytes, &address);
+    empty_cache(memory);
+    status = nrtx_memory_allocate(memory.device, nbytes, &address);
     if (status == NRT_RESOURCE) {
       ++memory.out_of_memory;
-      throw_out_of_memory(nbytes, device);
+      throw_out_of_memory(nbytes, memory);
     }
   }
   check(status, "Cannot allocate device memory");
   return address;
+}
+
+void report_to_profiler(void* address, int64_t nbytes, size_t allocated, DeviceMemory& memory) {
+  c10::reportMemoryUsageToProfiler(address, nbytes, allocated, runtime_stats(memory).reserved,
+                                   c10::Device(kNeuron, memory.device));
 }
 
 void release(void* context) {
@@ -113,23 +161,28 @@ void release(void* context) {
     return;
   }
   auto* block = static_cast<Block*>(context);
-  DeviceMemory& memory = memory_of(block->device);
+  DeviceMemory& memory = *block->memory;
   const size_t nbytes = block->nbytes;
-  void* address = block->address;
-  const c10::DeviceIndex device = block->device;
+  void* const address = block->address;
+  const bool keep = nbytes <= kKeptBytes;
   size_t allocated = 0;
   {
-    std::lock_guard<std::mutex> lock(memory.mutex);
+    std::lock_guard<Lock> lock(memory.mutex);
     count(memory, nbytes, [](Stat& stat, size_t amount) { stat.decrease(amount); });
     allocated = static_cast<size_t>(memory.allocated_bytes[0].current);
-    block->address = nullptr;
-    block->next = memory.unused;
-    memory.unused = block;
+    block->nbytes = 0;
+    if (keep) {
+      push(memory.kept[units_of(nbytes) - 1], block);
+      memory.kept_bytes += units_of(nbytes) * kUnit;
+    } else {
+      push(memory.unused, block);
+    }
   }
-  nrtx_memory_free(address);
+  if (!keep) {
+    nrtx_memory_free(address);
+  }
   if (c10::memoryProfilingEnabled()) [[unlikely]] {
-    c10::reportMemoryUsageToProfiler(address, -static_cast<int64_t>(nbytes), allocated, runtime_stats(device).reserved,
-                                     c10::Device(kNeuron, device));
+    report_to_profiler(address, -static_cast<int64_t>(nbytes), allocated, memory);
   }
 }
 
@@ -143,7 +196,7 @@ struct NeuronAllocator final : c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t /*pool*/) override {
     if (is_ready()) {
       for (c10::DeviceIndex device = 0; device < device_count(); ++device) {
-        check(nrtx_memory_empty_cache(device), "Cannot give cached memory back");
+        empty_cache(memory_of(device));
       }
     }
   }
@@ -153,9 +206,9 @@ struct NeuronAllocator final : c10::DeviceAllocator {
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     ensure_ready();
     DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
-    const nrtx_memory_stats_t runtime = runtime_stats(device);
+    const nrtx_memory_stats_t runtime = runtime_stats(memory);
     c10::CachingDeviceAllocator::DeviceStats stats;
-    std::lock_guard<std::mutex> lock(memory.mutex);
+    std::lock_guard<Lock> lock(memory.mutex);
     stats.allocation = stats.active = memory.allocation;
     stats.allocated_bytes = stats.active_bytes = stats.requested_bytes = memory.allocated_bytes;
     Stat& reserved = stats.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)];
@@ -169,7 +222,7 @@ struct NeuronAllocator final : c10::DeviceAllocator {
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
-    std::lock_guard<std::mutex> lock(memory.mutex);
+    std::lock_guard<Lock> lock(memory.mutex);
     for (StatArray* array : {&memory.allocation, &memory.allocated_bytes}) {
       for (Stat& stat : *array) {
         stat.reset_accumulated();
@@ -181,7 +234,7 @@ struct NeuronAllocator final : c10::DeviceAllocator {
   void resetPeakStats(c10::DeviceIndex device) override {
     DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
     {
-      std::lock_guard<std::mutex> lock(memory.mutex);
+      std::lock_guard<Lock> lock(memory.mutex);
       for (StatArray* array : {&memory.allocation, &memory.allocated_bytes}) {
         for (Stat& stat : *array) {
           stat.reset_peak();
@@ -195,7 +248,7 @@ struct NeuronAllocator final : c10::DeviceAllocator {
   // Free and total bytes.
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
     ensure_ready();
-    const nrtx_memory_stats_t stats = runtime_stats(resolve(c10::Device(kNeuron, device)));
+    const nrtx_memory_stats_t stats = runtime_stats(memory_of(resolve(c10::Device(kNeuron, device))));
     return {stats.limit > stats.allocated ? stats.limit - stats.allocated : 0, stats.limit};
   }
 };
@@ -214,31 +267,46 @@ c10::DataPtr allocate(size_t nbytes, c10::DeviceIndex device) {
     return {nullptr, nullptr, &release, where};
   }
   DeviceMemory& memory = memory_of(device);
-  void* address = take_memory(nbytes, device, memory);
+  const bool keep = nbytes <= kKeptBytes;
+  const size_t rounded = keep ? units_of(nbytes) * kUnit : nbytes;
   Block* block = nullptr;
   size_t allocated = 0;
-  {
-    std::lock_guard<std::mutex> lock(memory.mutex);
-    block = memory.take_block();
-    block->address = address;
+  const auto hand_out = [&] {
     block->nbytes = nbytes;
-    block->device = device;
     count(memory, nbytes, [](Stat& stat, size_t amount) { stat.increase(amount); });
     allocated = static_cast<size_t>(memory.allocated_bytes[0].current);
+  };
+  if (keep) {
+    std::lock_guard<Lock> lock(memory.mutex);
+    block = pop(memory.kept[units_of(nbytes) - 1]);
+    if (block != nullptr) [[likely]] {
+      memory.kept_bytes -= rounded;
+      hand_out();
+    }
+  }
+  if (block == nullptr) {
+    void* const address = take_memory(rounded, memory);
+    std::lock_guard<Lock> lock(memory.mutex);
+    block = pop(memory.unused);
+    if (block == nullptr) {
+      block = &memory.blocks.emplace_back();
+      block->memory = &memory;
+    }
+    block->address = address;
+    hand_out();
   }
   if (c10::memoryProfilingEnabled()) [[unlikely]] {
-    c10::reportMemoryUsageToProfiler(block->address, static_cast<int64_t>(nbytes), allocated,
-                                     runtime_stats(device).reserved, where);
+    report_to_profiler(block->address, static_cast<int64_t>(nbytes), allocated, memory);
   }
-  return {address, block, &release, where};
+  return {block->address, block, &release, where};
 }
 
 std::vector<std::pair<uintptr_t, size_t>> live_blocks(c10::DeviceIndex device) {
   DeviceMemory& memory = memory_of(resolve(c10::Device(kNeuron, device)));
   std::vector<std::pair<uintptr_t, size_t>> live;
-  std::lock_guard<std::mutex> lock(memory.mutex);
+  std::lock_guard<Lock> lock(memory.mutex);
   for (const Block& block : memory.blocks) {
-    if (block.address != nullptr) {
+    if (block.nbytes != 0) {
       live.emplace_back(reinterpret_cast<uintptr_t>(block.address), block.nbytes);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -19,13 +20,13 @@ std::vector<DeviceStreams>& all_streams() {
   return *streams;
 }
 
-// Ids of the thread's current streams by device; missing entries mean the default stream.
-thread_local std::vector<c10::StreamId> current_ids;
+// Ids of the thread's current streams by device; 0 is the default stream. Read at every launch: in the static TLS block
+// that is one load where the default costs a function call.
+constexpr size_t kDevices = size_t{std::numeric_limits<c10::DeviceIndex>::max()} + 1;
+static_assert(kPoolStreams <= std::numeric_limits<uint8_t>::max());
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::array<uint8_t, kDevices> current_ids{};
 
-c10::StreamId current_id(c10::DeviceIndex device) {
-  const auto position = static_cast<size_t>(device);
-  return position < current_ids.size() ? current_ids[position] : 0;
-}
+c10::StreamId current_id(c10::DeviceIndex device) { return current_ids[static_cast<size_t>(device) % kDevices]; }
 
 c10::Stream make_stream(c10::DeviceIndex device, c10::StreamId id) {
   return c10::Stream(c10::Stream::UNSAFE, c10::Device(kNeuron, device), id);
@@ -80,7 +81,7 @@ struct NeuronGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream exchangeStream(c10::Stream stream) const override { return exchange_stream(stream); }
   void* getStreamNativeHandle(const c10::Stream stream) const override { return &stream_state(stream); }
   bool queryStream(const c10::Stream& stream) const override {
-    std::unique_lock<std::mutex> lock(stream_state(stream).mutex, std::try_to_lock);
+    std::unique_lock<Lock> lock(stream_state(stream).mutex, std::try_to_lock);
     return lock.owns_lock();
   }
   void synchronizeStream(const c10::Stream& stream) const override { synchronize_stream(stream); }
@@ -133,12 +134,8 @@ c10::Stream current_stream(c10::DeviceIndex device) { return make_stream(device,
 
 c10::Stream exchange_stream(c10::Stream stream) {
   stream_state(stream);
-  const auto position = static_cast<size_t>(stream.device_index());
   const c10::Stream previous = current_stream(stream.device_index());
-  if (position >= current_ids.size()) {
-    current_ids.resize(position + 1, 0);
-  }
-  current_ids[position] = stream.id();
+  current_ids[static_cast<size_t>(stream.device_index())] = static_cast<uint8_t>(stream.id());
   return previous;
 }
 
@@ -151,13 +148,13 @@ StreamState& current_stream_state(c10::DeviceIndex device) { return state_of(dev
 
 void synchronize_stream(c10::Stream stream) {
   check_not_forked();
-  std::lock_guard<std::mutex> lock(stream_state(stream).mutex);
+  std::lock_guard<Lock> lock(stream_state(stream).mutex);
 }
 
 void synchronize_device(c10::DeviceIndex device) {
   check_not_forked();
   for (c10::StreamId id = 0; id <= kPoolStreams; ++id) {
-    std::lock_guard<std::mutex> lock(state_of(device, id).mutex);
+    std::lock_guard<Lock> lock(state_of(device, id).mutex);
   }
 }
 

@@ -10,12 +10,13 @@
 
 #include "runtime/device.h"
 #include "runtime/exit.h"
+#include "runtime/lock.h"
 
 namespace torch_neuronx {
 
 struct StreamState {
-  std::mutex mutex;                   // a leaf: whoever holds it calls no operator and does not take the GIL
-  std::atomic<uint64_t> sequence{0};  // launches and copies finished so far
+  Lock mutex;                         // a leaf: whoever holds it calls no operator and does not take the GIL
+  std::atomic<uint64_t> sequence{0};  // launches and copies finished so far; written by who holds the lock
 };
 
 // Streams of a device: the default one, id 0, and a pool handed out in turn. They live as long as the process.
@@ -40,7 +41,9 @@ void synchronize_device(c10::DeviceIndex device);
 class StreamLock {
  public:
   explicit StreamLock(c10::DeviceIndex device) : state_(ready_state(device)), lock_(state_.mutex) {}
-  ~StreamLock() { state_.sequence.fetch_add(1, std::memory_order_release); }
+  ~StreamLock() {
+    state_.sequence.store(state_.sequence.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
   StreamLock(const StreamLock&) = delete;
   StreamLock& operator=(const StreamLock&) = delete;
 
@@ -51,7 +54,7 @@ class StreamLock {
     return current_stream_state(device);
   }
   StreamState& state_;
-  std::lock_guard<std::mutex> lock_;
+  std::lock_guard<Lock> lock_;
 };
 
 }  // namespace torch_neuronx
