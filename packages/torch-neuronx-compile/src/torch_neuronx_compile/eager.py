@@ -131,7 +131,8 @@ def module_of(request: OpRequest, env: ShapeEnv) -> Module:
     if found is None:
         raise Unsupported(f"{request.op} has no lowering")
     arguments = _Request(env)
-    args = found.arguments([arguments.argument(value) for value in request.args])
+    out_dtype = request.outputs[0].dtype if request.outputs else None
+    args = found.arguments([arguments.argument(value) for value in request.args], out_dtype)
     first_output = arguments.slot
     seed = offset = None
     if found.row.random:

@@ -40,6 +40,8 @@ X, INDEX, MASK = tensor(3, 4), tensor(3, dtype="i64", number=1), tensor(3, 4, dt
         ("aten::div.Tensor_mode", (MASK, MASK, "floor"), "convert them to integers first"),
         ("aten::uniform", (INDEX, 0.0, 1.0, None), "uniform_ on i64; floating types work"),
         ("aten::add.Tensor", (X, 1j, 1), "a scalar of type complex; bool, int and float work"),
+        ("aten::clamp_max", (tensor(3, dtype="i8"), 1000), "the number 1000 does not fit torch.int8; use a wider dtype"),
+        ("aten::pow.Scalar", (1e39, X), "the number 1e[+]39 does not fit torch.float32"),
         ("aten::sum.dim_IntList", (X, [0], False, torch.complex64), "dtype torch.complex64 has no element type on this device"),
     ],
 )  # fmt: skip
@@ -127,7 +129,15 @@ def test_called_forms_find_their_row(called, row, operands, mutated, out, return
         returned,
         padding,
     )
-    assert found.arguments((1, 2)) == (1, 2) + (None,) * padding
+    args = tuple(range(12))
+    assert found.arguments(args) == args + (None,) * padding
+
+
+@pytest.mark.parametrize("called", ["aten::sum.IntList_out", "aten::prod.int_out", "aten::mean.out"])
+def test_an_out_form_computes_in_the_dtype_of_its_result(called: str):
+    found = functional(called)
+    assert found.arguments((X, [0], False, None), torch.float16) == (X, [0], False, torch.float16)
+    assert found.arguments((X, [0], False, torch.float64), torch.float16) == (X, [0], False, torch.float64)
 
 
 def test_operators_without_a_row():

@@ -173,7 +173,7 @@ class Inference {
       }
       const TensorSpec spec = spec_of(buffers[i].tensor);
       if (!is_writable(spec.sizes, spec.strides)) {
-        if (!fallback_enabled()) {
+        if (is_out || !fallback_enabled()) {  // some operators may write an expanded tensor in place
           at::assert_no_internal_overlap(buffers[i].tensor);
         }
         inferred_.reason = "it writes a tensor some of whose elements share memory";

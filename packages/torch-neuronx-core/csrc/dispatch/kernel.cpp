@@ -44,10 +44,28 @@ void ask_for_lowering(Operator& op) {
   }
 }
 
-// Replace arguments that are only read, and share memory with one that is written, by copies. False when that does not
+using Tensors = c10::SmallVector<c10::TensorImpl*, 4>;
+
+// Replace arguments that are only read, and share memory with one of those that are written, by copies.
+void copy_shared(const Operator& op, const Tensors& written, c10::IValue* arguments) {
+  for (size_t i = 0; i < op.arguments; ++i) {
+    if (contains(op.written, i)) {
+      continue;
+    }
+    replace_tensors(arguments[i], [&](const at::Tensor& tensor) {
+      const bool shares =
+          !tensor.is_cpu() && std::any_of(written.begin(), written.end(), [&](const c10::TensorImpl* other) {
+            return sharing_of(tensor.unsafeGetTensorImpl(), other) != Sharing::kNone;
+          });
+      return shares ? at::clone(tensor) : tensor;
+    });
+  }
+}
+
+// The same where a program could not know of the sharing. False when that does not
 // make the call one that a program can run; the arguments are untouched then.
 bool copy_overlapping(const Operator& op, const Call& call, c10::IValue* arguments) {
-  c10::SmallVector<c10::TensorImpl*, 4> read, written;
+  Tensors read, written;
   for (const Call::Buffer& input : call.inputs) {
     (input.written ? written : read).push_back(input.tensor);
   }
@@ -69,23 +87,18 @@ bool copy_overlapping(const Operator& op, const Call& call, c10::IValue* argumen
       }
     }
   }
-  for (size_t i = 0; i < op.arguments; ++i) {
-    if (contains(op.written, i)) {
-      continue;
-    }
-    replace_tensors(arguments[i], [&](const at::Tensor& tensor) {
-      const bool shares =
-          !tensor.is_cpu() && std::any_of(written.begin(), written.end(), [&](const c10::TensorImpl* other) {
-            return sharing_of(tensor.unsafeGetTensorImpl(), other) != Sharing::kNone;
-          });
-      return shares ? at::clone(tensor) : tensor;
-    });
-  }
+  copy_shared(op, written, arguments);
   return true;
 }
 
 // Give the `out` arguments the sizes of their results, with torch's warning unless the meta kernel has just given it.
-void resize_outs(const Entry& entry, const Call& call, bool warn) {
+// An argument that is one of them too keeps its numbers in a copy.
+void resize_outs(const Operator& op, const Entry& entry, const Call& call, bool warn, c10::IValue* arguments) {
+  Tensors outs;
+  for (const Call::Buffer& out : call.outs) {
+    outs.push_back(out.tensor);
+  }
+  copy_shared(op, outs, arguments);
   for (size_t i = 0; i < call.outs.size(); ++i) {
     const TensorSpec& spec = entry.resized[i];
     const at::Tensor out = tensor_of(call.outs[i].tensor);
@@ -168,7 +181,7 @@ bool run_natively(Operator& op, c10::Stack* stack, std::string& reason) {
         return false;
       }
       if (!entry->resized.empty()) [[unlikely]] {
-        resize_outs(*entry, call, known);
+        resize_outs(op, *entry, call, known, first);
         continue;
       }
       const std::shared_ptr<const Entry> kept = entry->staged ? entry->shared_from_this() : nullptr;

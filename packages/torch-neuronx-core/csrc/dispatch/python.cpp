@@ -110,8 +110,7 @@ class RequestArguments {
       return py::float_(value.toDouble());
     }
     if (value.isComplexDouble()) {
-      const c10::complex<double> number = value.toComplexDouble();
-      return py::cast(std::complex<double>(number.real(), number.imag()));
+      return py::cast(value.toComplexDouble());
     }
     if (value.isString()) {
       return py::str(value.toStringRef());

@@ -36,6 +36,8 @@ class Functional:
     mutated:  positions of the arguments that the called form writes, `out` arguments excluded
     out:      number of `out` arguments
     returned: number of the row's results that are not written into a mutated argument (tensor lists count as one)
+    dtype:    of an out form, position of the argument `dtype`, which is the `out` argument's dtype unless given: torch
+              converts what it sums to that first; None if there is no such argument
 
     Results come in this order: those the operator returns as new tensors, then one per mutated argument in schema order
     (a list gives one per element, an argument that is None gives none).
@@ -49,9 +51,12 @@ class Functional:
     mutated: tuple[int, ...]
     out: int
     returned: int
+    dtype: int | None
 
-    def arguments(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """The row's arguments for the called operator's arguments (without its `out` arguments)."""
+    def arguments(self, args: Sequence[Any], out_dtype: torch.dtype | None = None) -> tuple[Any, ...]:
+        """The row's arguments for the called operator's arguments (without its `out` arguments, whose dtype is given)."""
+        if self.dtype is not None and args[self.dtype] is None:
+            args = (*args[: self.dtype], out_dtype, *args[self.dtype + 1 :])
         return (*args, *(None,) * self.padding)
 
 
@@ -90,7 +95,8 @@ def _find(name: str) -> Functional | None:
     names = [a.name for a in inputs]
     operands = tuple(names.index(operand) for operand in row.operands)
     fresh = sum(1 for r in called.returns if r.alias_info is None or not r.alias_info.is_write)
-    return Functional(name, row, padding, operands, mutated, out, fresh)
+    dtype = names.index("dtype") if out == 1 and "dtype" in names else None
+    return Functional(name, row, padding, operands, mutated, out, fresh, dtype)
 
 
 def _full_name(candidate: torch.FunctionSchema) -> str:

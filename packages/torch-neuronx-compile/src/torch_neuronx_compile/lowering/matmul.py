@@ -24,11 +24,16 @@ def _scaled(x: Value, factor: Number) -> Value:
     return x if factor == 1 else hlo.multiply(x, full(factor, x))
 
 
+def _scaled_product(x: Value, factor: Number) -> Value:
+    """As in BLAS, a factor of 0 gives zeros whatever the product holds."""
+    return full(0, x) if factor == 0 else _scaled(x, factor)
+
+
 @lowers("aten::addmm", "aten::baddbmm", "aten::addmv")
 def addmm(x: Value, a: Value, b: Value, beta: Number = 1, alpha: Number = 1) -> Value:
     """beta * x + alpha * (a @ b); with beta 0, NaNs of `x` do not count."""
     wide = compute_dtype(a.dtype)
-    result = _scaled(product(a, b, wide), alpha)
+    result = _scaled_product(product(a, b, wide), alpha)
     if beta != 0:
         result = hlo.add(broadcast_to(_scaled(cast(x, wide), beta), result.shape), result)
     return cast(result, a.dtype)
@@ -38,7 +43,7 @@ def addmm(x: Value, a: Value, b: Value, beta: Number = 1, alpha: Number = 1) -> 
 def addbmm(x: Value, a: Value, b: Value, beta: Number = 1, alpha: Number = 1) -> Value:
     """beta * x + alpha * sum over the batch of a @ b: one product that contracts the batch too."""
     wide = compute_dtype(a.dtype)
-    result = _scaled(hlo.dot_general(a, b, contracting=((0, 2), (0, 1)), dtype=wide), alpha)
+    result = _scaled_product(hlo.dot_general(a, b, contracting=((0, 2), (0, 1)), dtype=wide), alpha)
     if beta != 0:
         result = hlo.add(broadcast_to(_scaled(cast(x, wide), beta), result.shape), result)
     return cast(result, a.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 import torch_neuronx_compile.stablehlo as hlo
@@ -95,7 +97,8 @@ def float_result_type(*operands: Operand) -> str:
 def cast(operand: Operand, dtype: str) -> Value:
     """An operand in an element type; a number becomes a constant of rank 0.
 
-    A number given at launch is a double; torch rounds it to float before it rounds it to bf16 or fp16.
+    A number given at launch is a double; torch rounds it to float before it rounds it to bf16 or fp16. Raises
+    `Unsupported` for a number out of the range of `dtype`, which torch's kernels refuse or not, each in its own way.
     """
     if isinstance(operand, Value):
         if operand.dtype == "f64" and dtype in REDUCED_FLOATS:
@@ -105,4 +108,20 @@ def cast(operand: Operand, dtype: str) -> Value:
         operand = int(operand)
     elif dtype == "i1":
         operand = bool(operand)
-    return hlo.constant(operand, dtype)
+    return constant(operand, dtype)
+
+
+def constant(number: Number, dtype: str) -> Value:
+    """A number as a constant of rank 0. Raises `Unsupported` for one out of the range of `dtype`."""
+    if not isinstance(number, Dim) and not _fits(number, dtype):
+        raise Unsupported(f"the number {number} does not fit {TORCH_DTYPE[dtype]}; use a wider dtype")
+    return hlo.constant(number, dtype)
+
+
+def _fits(number: bool | int | float, dtype: str) -> bool:
+    what = TORCH_DTYPE.get(dtype)  # none: of our own making, such as the words of random numbers
+    if what in (None, torch.bool) or (is_float(dtype) and not math.isfinite(number)):
+        return True
+    limits = torch.finfo(what) if is_float(dtype) else torch.iinfo(what)
+    lowest = -limits.max if dtype == "ui8" else limits.min  # a negative number wraps
+    return lowest <= number <= limits.max

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx_compile.dim import Size
+from torch_neuronx_compile.lowering.promotion import constant
 from torch_neuronx_compile.stablehlo import Value
 
 Shape = tuple[Size, ...]
@@ -50,8 +51,8 @@ def broadcast(*values: Value) -> list[Value]:
 
 def full(number: bool | int | float | Size, like: Value, dtype: str | None = None) -> Value:
     """A constant of another value's shape and, unless given, element type."""
-    constant = hlo.constant(number, dtype or like.dtype)
-    return hlo.broadcast_in_dim(constant, like.shape, ()) if like.shape else constant
+    scalar = constant(number, dtype or like.dtype)
+    return hlo.broadcast_in_dim(scalar, like.shape, ()) if like.shape else scalar
 
 
 def dimension(d: int, rank: int) -> int:
