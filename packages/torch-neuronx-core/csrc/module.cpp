@@ -34,6 +34,7 @@ void register_device() {
   register_recurrent_operators();
   register_selection_operators();
   register_convolution_operators();
+  register_layouts();
   register_autocast();
   dispatch::register_dispatch();  // last: it leaves out what the others answer
 }

@@ -260,3 +260,23 @@ def test_mixed_devices_are_an_error():
 def test_two_neuron_devices_are_an_error():
     with pytest.raises(RuntimeError, match="same device.* neuron:1.* neuron:0"):
         torch.ones(2).to("neuron:0") + torch.ones(2).to("neuron:1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("quantized", lambda: torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8).to("neuron")),
+        ("quantized", lambda: torch.empty(3, dtype=torch.quint8, device="neuron")),
+        ("sparse", lambda: torch.eye(3).to_sparse().to("neuron")),
+        ("sparse", lambda: torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2), device="neuron")),
+        ("sparse", lambda: torch.eye(3).to_sparse_csr().to("neuron").sum()),
+        ("nested", lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]).to("neuron")),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore")  # torch's own, of layouts in beta
+def test_other_layouts_are_refused(kind: str, make):
+    message = (
+        f"the neuron device holds strided tensors of plain dtypes, not {kind} ones. Keep the tensor on the CPU, or "
+    )
+    with pytest.raises(NotImplementedError, match=message):
+        make()

@@ -10,6 +10,9 @@ void register_recurrent_operators();
 void register_selection_operators();
 void register_convolution_operators();
 
+// Refusals of sparse, quantized and nested tensors, by their keys.
+void register_layouts();
+
 // Kernels and fall-throughs of the AutocastPrivateUse1 key.
 void register_autocast();
 
