@@ -123,8 +123,9 @@ def _integers(seed: Value, offset: Value, shape: Shape, low: int, count: int) ->
         if count == 1 << 64:
             return bits
         # An unsigned number holds the count at most once; with their top bits flipped, unsigned numbers compare as signed.
-        inside = hlo.compare(hlo.xor(bits, full(1 << 63, bits)), full(count - (1 << 63), bits), "LT")
-        return hlo.add(hlo.select(inside, bits, hlo.subtract(bits, full(count, bits))), full(low, bits))
+        # As an i64, the count is negative.
+        inside = hlo.compare(hlo.xor(bits, full(-(1 << 63), bits)), full(count - (1 << 63), bits), "LT")
+        return hlo.add(hlo.select(inside, bits, hlo.subtract(bits, full(count - (1 << 64), bits))), full(low, bits))
     number = hlo.and_(word, full(0xFFFFFFFF, word))
     if count > 1 << 32:
         other = _leading_bits(seed, offset, shape, 31, 1)
