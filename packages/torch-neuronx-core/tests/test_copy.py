@@ -251,17 +251,6 @@ def test_meta_and_undefined():
         x.copy_(torch.empty(2, device="meta"))
 
 
-def test_sparse_is_refused():
-    sparse = torch.eye(3).to_sparse()
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        sparse.to("neuron")
-
-
-def test_quantized_is_refused():
-    with pytest.raises(NotImplementedError, match="Quantizedneuron"):
-        torch.empty(2, device="neuron", dtype=torch.quint8)
-
-
 def test_large():
     host = torch.randn(1 << 20)
     device = host.to("neuron")
