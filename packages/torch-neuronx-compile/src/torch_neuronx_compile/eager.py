@@ -41,7 +41,7 @@ def traits(op: str) -> tuple[OpTraits | None, bool]:
     while isinstance(function, partial):
         function = function.func
     ours = function.__module__.startswith("torch_neuronx_compile.")
-    return OpTraits(operands=found.operands, random=found.row.random), ours
+    return OpTraits(operands=found.operands, random=found.row.random, sizing=found.row.sizing), ours
 
 
 def build(request: OpRequest, key: str, shelf: Store) -> bytes | str:

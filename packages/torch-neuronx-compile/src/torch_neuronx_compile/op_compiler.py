@@ -32,8 +32,8 @@ class OpCompiler:
         known = f"{op} {fingerprint.compiler()}"
         text = shelf.traits(known)
         if text is not None:
-            random, *operands = map(int, text.split())
-            return OpTraits(operands=tuple(operands), random=bool(random))
+            random, sizing, *operands = map(int, text.split())
+            return OpTraits(operands=tuple(operands), random=bool(random), sizing=bool(sizing))
         # An answer of None depends on every package that might add a row.
         unknown = f"{known} {fingerprint.plugins()}"
         if shelf.traits(unknown) is not None:
@@ -44,7 +44,7 @@ class OpCompiler:
         if answer is None:
             shelf.put_traits(unknown, "none")
         elif ours:
-            shelf.put_traits(known, " ".join(map(str, (int(answer.random), *answer.operands))))
+            shelf.put_traits(known, " ".join(map(str, (int(answer.random), int(answer.sizing), *answer.operands))))
         return answer
 
     def compile(self, request: OpRequest) -> bytes | str:

@@ -106,7 +106,7 @@ def test_every_row_is_an_operator_of_torch_and_names_its_arguments():
         ("aten::add.out", "aten::add.Tensor", (2,), (), 1, 0, 0),
         ("aten::mean.out", "aten::mean.dim", (), (), 1, 0, 0),
         ("aten::where.self_out", "aten::where.self", (), (), 1, 0, 0),
-        ("aten::arange.start_out", "aten::arange.start_step", (0, 2), (), 1, 0, 4),
+        ("aten::arange.start_out", "aten::arange.start_step", (0, 1, 2), (), 1, 0, 4),
         ("aten::zero_", "aten::zero", (), (0,), 0, 0, 0),
         ("aten::normal_", "aten::normal_functional", (1, 2), (0,), 0, 0, 0),
         ("aten::bernoulli_.float", "aten::bernoulli.p", (1,), (0,), 0, 0, 0),

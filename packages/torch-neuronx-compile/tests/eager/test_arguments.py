@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch_neuronx
 
 Call = Callable[[Callable[[torch.Tensor], torch.Tensor]], object]  # takes what puts a tensor on the device under test
 
@@ -75,3 +76,29 @@ def test_an_argument_that_is_also_the_result_is_read_before_it_is_resized():
     x = small().to("neuron")
     assert torch.sum(x, 0, out=x) is x
     assert x.tolist() == small().sum(0).tolist()
+
+
+RANGES = [(5,), (7,), (0, 5), (1, 5), (3, 5), (3, 9), (0, 5, 2), (1, 5, 2), (0, 5, 3), (9, 0, -2), (0, 0.5, 0.5), (-1, 0.5, 0.5),
+          (0.0, 1.0, 0.25), (0.0, 1.0, 0.5), (2, 2)]  # fmt: skip
+
+
+def test_the_sizes_of_a_range_follow_its_numbers():
+    """They are given at launch, so that ranges share programs; the size of the result is still each call's own."""
+    for numbers in RANGES * 2:
+        torch.testing.assert_close(torch.arange(*numbers, device="neuron").cpu(), torch.arange(*numbers))
+    out = torch.empty(0, device="neuron")
+    for numbers in RANGES:
+        torch.testing.assert_close(torch.arange(*numbers, out=out.resize_(0)).cpu(), torch.arange(*numbers, dtype=torch.float32))
+
+
+def test_ranges_of_other_sizes_need_no_new_program():
+    def made() -> int:
+        stats = torch_neuronx._C._get_compilation_cache_stats()
+        return stats["total_compilations"] + stats["persistent_hits"]
+
+    for size in (11, 12, 13):
+        torch.arange(size, device="neuron"), torch.arange(2, size, device="neuron"), torch.arange(0, size, 2, device="neuron")
+    before = made()
+    for size in range(20, 60):
+        torch.arange(size, device="neuron"), torch.arange(3, size, device="neuron"), torch.arange(0, size, 3, device="neuron")
+    assert made() == before

@@ -210,9 +210,13 @@ void Call::add_host_scalar(const c10::TensorImpl* tensor) {
 void Call::add_operand(const c10::IValue& value) {
   const auto position = static_cast<uint32_t>(scalars.size());
   operands.push_back({position, value.isDouble()});
+  const uint64_t bits = value.isDouble() ? bits_of(value.toDouble())
+                                         : static_cast<uint64_t>(value.isBool() ? value.toBool() : value.toInt());
   key.add(item(operand_tag(value)));
-  scalars.push_back(value.isDouble() ? bits_of(value.toDouble())
-                                     : static_cast<uint64_t>(value.isBool() ? value.toBool() : value.toInt()));
+  if (op_.sizing) {
+    key.add(bits);
+  }
+  scalars.push_back(bits);
 }
 
 void Call::add_aliases() {

@@ -37,6 +37,7 @@ void ask_for_lowering(Operator& op) {
   if (description.traits) {
     op.operands = description.traits->operands;
     op.takes_random_numbers = description.traits->random;
+    op.sizing = description.traits->sizing;
     op.lowering.store(Operator::Lowering::kNative, std::memory_order_release);
   } else {
     op.no_lowering = std::move(description.reason);

@@ -40,6 +40,7 @@ struct Operator {
   std::atomic<Lowering> lowering{Lowering::kUnknown};
   std::atomic<bool> warned{false};    // of a fallback
   ArgumentSet operands = 0;           // arguments whose scalars are given at launch
+  bool sizing = false;                // and decide the results' sizes
   std::string no_lowering;            // kNone: why
   bool takes_random_numbers = false;  // seed and offset are the launch's last scalars
 

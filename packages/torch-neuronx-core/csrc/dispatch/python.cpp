@@ -194,7 +194,7 @@ Description describe(const Operator& op) {
   if (py::isinstance<py::str>(answer)) {
     return {{}, answer.cast<std::string>()};
   }
-  Traits traits{0, answer.attr("random").cast<bool>()};
+  Traits traits{0, answer.attr("random").cast<bool>(), answer.attr("sizing").cast<bool>()};
   for (const py::handle position : answer.attr("operands")) {
     const auto argument = position.cast<uint32_t>();
     TORCH_CHECK(argument < op.arguments, "The op compiler marked argument ", argument, " of ", op.name, ", which has ",

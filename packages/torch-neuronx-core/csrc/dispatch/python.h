@@ -21,6 +21,7 @@ std::string user_line();
 struct Traits {
   ArgumentSet operands;
   bool random;
+  bool sizing;
 };
 struct Description {
   std::optional<Traits> traits;

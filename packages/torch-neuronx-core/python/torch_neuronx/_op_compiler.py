@@ -25,6 +25,8 @@ class OpTraits:
     """Positions of schema arguments whose scalars are given at launch and are no part of the cache key."""
     random: bool = False
     """Whether programs take (seed, offset) of the device generator as their last two scalars."""
+    sizing: bool = False
+    """Whether the results' sizes depend on the scalars of `operands` (arange): one program, but sizes for each call."""
 
 
 @dataclass(frozen=True, slots=True)

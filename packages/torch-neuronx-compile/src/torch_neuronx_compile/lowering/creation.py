@@ -63,7 +63,7 @@ def zero(x: Value) -> Value:
     return filled(0, x.type)
 
 
-@lowers("aten::arange.start_step", operands=("start", "step"), outputs=True)
+@lowers("aten::arange.start_step", operands=("start", "end", "step"), outputs=True, sizing=True)
 def arange(start: Operand, _end: Operand, step: Operand, *options: Any, outputs: Sequence[TensorType]) -> Value:
     """start + i * step; the number of elements is the result's, so `end` itself is not needed."""
     (type,) = outputs
@@ -74,12 +74,12 @@ def arange(start: Operand, _end: Operand, step: Operand, *options: Any, outputs:
     return cast(hlo.add(scaled, broadcast_to(cast(start, wide), type.shape)), type.dtype)
 
 
-@lowers("aten::arange.start", operands=("start",), outputs=True)
+@lowers("aten::arange.start", operands=("start", "end"), outputs=True, sizing=True)
 def arange_from(start: Operand, end: Operand, *options: Any, outputs: Sequence[TensorType]) -> Value:
     return arange(start, end, 1, outputs=outputs)
 
 
-@lowers("aten::arange", outputs=True)
+@lowers("aten::arange", operands=("end",), outputs=True, sizing=True)
 def arange_to(end: Operand, *options: Any, outputs: Sequence[TensorType]) -> Value:
     return arange(0, end, 1, outputs=outputs)
 

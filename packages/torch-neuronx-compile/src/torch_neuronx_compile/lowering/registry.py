@@ -34,19 +34,22 @@ class Row:
 
     name:     the functional operator, "aten::add.Tensor"
     operands: names of scalar arguments that are given at launch and so do not belong to a program's key
+    sizing:   the results' sizes depend on the scalars of `operands`
     random:   the function takes `seed` and `offset`, rank-0 i64 Values of the device generator
     outputs:  the function takes `outputs`, the TensorTypes of the results (for factories, whose arguments alone
               do not tell a symbolic size)
     """
 
-    __slots__ = ("name", "function", "operands", "random", "outputs")
+    __slots__ = ("name", "function", "operands", "random", "outputs", "sizing")
 
-    def __init__(self, name: str, function: Callable[..., Any], operands: tuple[str, ...], random: bool, outputs: bool):
+    def __init__(self, name: str, function: Callable[..., Any], operands: tuple[str, ...], random: bool, outputs: bool,
+                 sizing: bool):  # fmt: skip
         self.name = name
         self.function = function
         self.operands = operands
         self.random = random
         self.outputs = outputs
+        self.sizing = sizing
 
     def __repr__(self) -> str:
         return f"<lowering row {self.name}>"
@@ -78,7 +81,8 @@ def _flatten(results: Iterable[Any]) -> Iterable[Value]:
 ROWS: dict[str, Row] = {}
 
 
-def lowers(*names: str, operands: tuple[str, ...] = (), random: bool = False, outputs: bool = False) -> Callable:
+def lowers(*names: str, operands: tuple[str, ...] = (), random: bool = False, outputs: bool = False,
+           sizing: bool = False) -> Callable:  # fmt: skip
     """Register the decorated function as the lowering of functional operators; the flags are `Row`'s.
 
     Raises ValueError when an operator already has a row or is not written "namespace::name[.overload]".
@@ -92,7 +96,7 @@ def lowers(*names: str, operands: tuple[str, ...] = (), random: bool = False, ou
                 )
             if name in ROWS:
                 raise ValueError(f"lowers({name!r}): the operator already has a row ({ROWS[name].function.__module__})")
-            ROWS[name] = Row(name, function, operands, random, outputs)
+            ROWS[name] = Row(name, function, operands, random, outputs, sizing)
         return function
 
     return register
