@@ -35,7 +35,9 @@ class TestModules(TestCase):
 
     @modules(module_db, allowed_dtypes=(torch.float32,))
     def test_outputs_and_gradients(self, device, dtype, module_info, training):
-        samples = module_info.module_inputs_func(module_info, device="cpu", dtype=dtype, requires_grad=True, training=training)
+        samples = module_info.module_inputs_func(
+            module_info, device="cpu", dtype=dtype, requires_grad=True, training=training
+        )
         for sample in samples:
             if sample.forward_input is None:
                 continue

@@ -9,7 +9,6 @@ import warnings
 from functools import partial
 
 import torch
-import torch_neuronx
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     PrivateUse1TestBase,
@@ -20,6 +19,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo
 from torch.utils._pytree import tree_flatten, tree_map_only
+
+import torch_neuronx
 
 from .exceptions import Table
 from .samples import Parts, call, check, first, parts

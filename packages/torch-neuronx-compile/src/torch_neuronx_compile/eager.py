@@ -169,6 +169,10 @@ def written(found: Functional, request: OpRequest, results: Sequence[Value]) -> 
     for number, (value, spec) in enumerate(zip(results, specs, strict=True)):
         wanted = element_type(spec.dtype)
         if value.dtype != wanted and (found.mutated or found.out):
+            if hlo.kind(value.dtype) == "f" and hlo.kind(wanted) != "f":
+                raise Unsupported(
+                    f"{request.op}: a result of {value.dtype} cannot be written into a tensor of {spec.dtype}"
+                )
             value = hlo.convert(value, wanted)
         if value.dtype != wanted or tuple(map(hint, value.shape)) != spec.shape:
             raise OutputMismatch(

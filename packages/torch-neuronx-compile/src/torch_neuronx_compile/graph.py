@@ -13,12 +13,23 @@ from torch.fx import GraphModule, Node
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx.precision import warn_float64
 from torch_neuronx_compile.lowering import HLO_DTYPE, Unsupported, functional
+from torch_neuronx_compile.lowering.movement import as_strided
 from torch_neuronx_compile.lowering.shape import broadcast_to
 from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.stablehlo.value import Parameter, TensorType, Value, location, parameters
+from torch_neuronx_compile.storage_views import OPERATORS, is_dense, span, storage, to_memory, wider_arguments
 
 SCALAR_BASE = 1 << 20  # numbers of scalar parameters, after all tensors
+
+
+class State:
+    """What the generator's state before a draw is in the graph."""
+
+    __slots__ = ("draw",)
+
+    def __init__(self, draw: int):
+        self.draw = draw
 
 
 class UnsupportedOperator(CompileError):
@@ -28,22 +39,26 @@ class UnsupportedOperator(CompileError):
 class Input:
     """A tensor that a launch takes: argument `position` of the graph, or constant number `position` of its module.
 
-    strides: those that the program was made for. written: whether the launch writes into it.
+    strides: those that the program was made for. written: whether the launch writes into it. span: the program takes this much
+    of the storage, in one dimension: positions [first, end) from the tensor's own offset.
     """
 
-    __slots__ = ("kind", "position", "strides", "written")
+    __slots__ = ("kind", "position", "strides", "written", "span")
 
-    def __init__(self, kind: str, position: int, strides: tuple[int, ...], written: bool = False):
+    def __init__(self, kind: str, position: int, strides: tuple[int, ...], written: bool = False,
+                 span: tuple[int, int] | None = None):  # fmt: skip
         self.kind = kind  # "argument" or "constant"
         self.position = position
         self.strides = strides
         self.written = written
+        self.span = span
 
 
 class Result:
     """One value that the graph returns.
 
-    kind: "output" (number `value` of the launch's fresh outputs), "argument" (argument `value`) or "number" (`value` itself).
+    kind: "output" (number `value` of the launch's fresh outputs), "argument" (argument `value`), "number" (`value` itself) or
+    "state" (the generator's state before draw `value`, as torch.neuron.get_rng_state gives it).
     view: sizes, strides and offset (elements, from the tensor's own) under which the tensor is shown, or None for the tensor as
     it is: results that are views of an argument, or of another result, share its memory as they do in eager execution.
     host: it belongs on the CPU.
@@ -58,23 +73,39 @@ class Result:
         self.host = host
 
 
+class Draw:
+    """Random numbers of one operator: how many it takes, and the argument that holds the generator's state for them; without one
+    they are the device generator's next.
+    """
+
+    __slots__ = ("count", "state")
+
+    def __init__(self, count: int, state: int | None = None):
+        self.count = count
+        self.state = state
+
+
 class LoweredGraph:
     """A module, and how a call's arguments and results meet its launch. Without tensors to compute, `module` is None.
 
-    draws: for each random operator in program order how many numbers it takes; the launch's scalars are (seed, offset) of each.
+    draws: of each random operator in program order; the launch's scalars are (seed, offset) of each.
     specs: sizes, strides and dtype of every output of the launch, aliased ones included.
     """
 
     __slots__ = ("module", "inputs", "results", "draws", "specs")
 
     def __init__(
-        self, module: Module | None, inputs: list[Input], results: list[Result], draws: list[int], specs: list[tuple]
+        self, module: Module | None, inputs: list[Input], results: list[Result], draws: list[Draw], specs: list[tuple]
     ):
         self.module = module
         self.inputs = inputs
         self.results = results
         self.draws = draws
         self.specs = specs
+
+
+class DataDependentSize(Exception):
+    """A size that a graph's arguments do not tell."""
 
 
 class Shapes:
@@ -101,12 +132,21 @@ class Shapes:
         if not isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return size
         found = size.node.expr.subs(self.values) if hasattr(size.node.expr, "subs") else size.node.expr
+        if getattr(found, "free_symbols", None):
+            raise DataDependentSize(str(found))
         if isinstance(size, torch.SymBool):
             return bool(found)
         return int(found) if isinstance(size, torch.SymInt) else float(found)
 
     def all(self, sizes: Sequence[Any]) -> tuple[int, ...]:
         return tuple(map(self.concrete, sizes))
+
+    def text(self, size: Any) -> str:
+        """A size for graph_text(); one that depends on data keeps its name."""
+        try:
+            return repr(self.concrete(size))
+        except DataDependentSize as error:
+            return str(error)
 
 
 def placeholders(graph: GraphModule) -> list[Node]:
@@ -148,7 +188,10 @@ class _GraphLowering:
         self.strides: dict[int, tuple[int, ...]] = {}
         self.arguments = {node: position for position, node in enumerate(placeholders(graph))}
         self.written: dict[int, Value] = {}  # parameter -> what it holds in the end
-        self.draws: list[int] = []
+        self.owners: dict[int, Node] = {}  # storage -> first node that has it
+        self.wider = wider_arguments(graph, self.shapes.concrete)
+        self.memories: dict[Node, Parameter] = {}  # of the arguments in `wider`
+        self.draws: list[Draw] = []
         self.scalars: list[Parameter] = []
         self.constants: list[tuple[torch.Tensor, Parameter]] = []
 
@@ -157,13 +200,15 @@ class _GraphLowering:
     def run(self) -> LoweredGraph:
         returned: Any = ()
         for node in self.graph.graph.nodes:
+            if isinstance(node.meta.get("val"), torch.Tensor):
+                self.owners.setdefault(storage(node.meta["val"]), node)
             match node.op:
                 case "placeholder":
                     self.values[node] = self.placeholder(node, self.arguments[node])
                 case "get_attr":
                     self.values[node] = self.constant(node)
                 case "call_function":
-                    self.values[node] = self.call(node)
+                    self.values[node] = self.sized_call(node)
                 case "output":
                     returned = node.args[0]
                 case _:
@@ -174,7 +219,50 @@ class _GraphLowering:
         meta = node.meta.get("val")
         if not isinstance(meta, torch.Tensor):
             return self.shapes.concrete(meta)
+        if node in self.wider:
+            return self.view_of_memory(node, position, meta)
         return self.parameter(node, position, "argument", position, meta)
+
+    def view_of_memory(self, node: Node, position: int, meta: torch.Tensor) -> Value:
+        """An argument that the launch takes as a piece of its storage."""
+        first, end = self.wider[node]
+        offset = self.shapes.concrete(meta.storage_offset())
+        self.strides[position] = (1,)
+        self.inputs[position] = Input("argument", position, (1,), span=(first - offset, end - offset))
+        memory = Parameter(position, TensorType((end - first,), element_type(meta.dtype, node)))
+        self.memories[node] = memory
+        return as_strided(memory, self.shapes.all(meta.shape), self.shapes.all(meta.stride()), offset - first)
+
+    def memory(self, node: Node, name: str) -> tuple[Value, int]:
+        """Elements of the storage of a node's tensor in order, and the position of the first of them."""
+        owner = self.owners[storage(node.meta["val"])]
+        if owner in self.memories:
+            return self.memories[owner], self.wider[owner][0]
+        meta = owner.meta["val"]
+        strides = self.shapes.all(meta.stride())
+        if not is_dense(self.shapes.all(meta.shape), strides):
+            raise UnsupportedOperator(
+                name, f"its operand's memory has gaps; call contiguous() on the tensor before\n{user_line(node)}"
+            )
+        return to_memory(self.values[owner], strides), self.shapes.concrete(meta.storage_offset())
+
+    def in_storage(self, node: Node, name: str, found: Any, args: list[Any]) -> Any:
+        """An operator that sees its operand's storage, on the elements of that storage."""
+        place = OPERATORS[name]
+        meta = node.args[0].meta["val"]
+        flat, first = self.memory(node.args[0], name)
+        offset = self.shapes.concrete(meta.storage_offset()) if args[place] is None else args[place]
+        window = args[place - 2 : place]
+        reach = span(*window, offset - first)
+        if reach[0] < 0 or reach[1] > flat.shape[0]:
+            raise UnsupportedOperator(name, f"sizes {window[0]}, strides {window[1]} and offset {offset} reach outside of the "
+                                      f"operand's {flat.shape[0]} elements\n{user_line(node)}")  # fmt: skip
+        args = [flat, *args[1:place], offset - first]
+        if place == 3:
+            return self.lower(node, name, found, args)
+        written = self.apply(node, name, found, args, meta)
+        shape, strides = self.shapes.all(meta.shape), self.shapes.all(meta.stride())
+        return as_strided(written, shape, strides, self.shapes.concrete(meta.storage_offset()) - first)
 
     def parameter(self, node: Node, number: int, kind: str, position: int, meta: torch.Tensor) -> Parameter:
         shape = self.shapes.all(meta.shape)
@@ -203,6 +291,15 @@ class _GraphLowering:
             return [self.argument(item) for item in value]
         return self.shapes.concrete(value)
 
+    def sized_call(self, node: Node) -> Any:
+        try:
+            return self.call(node)
+        except DataDependentSize as size:
+            raise UnsupportedOperator(
+                str(node.target), f"its size {size} depends on the data, and programs have fixed sizes: leave the operator outside of "
+                f"the compiled function (torch.compiler.disable), or mask instead of selecting\n{user_line(node)}"
+            ) from None  # fmt: skip
+
     def call(self, node: Node) -> Any:
         target = node.target
         if target is operator.getitem:
@@ -212,6 +309,8 @@ class _GraphLowering:
         if isinstance(meta, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return self.shapes.concrete(meta)
         if not isinstance(target, torch._ops.OpOverload):
+            if str(target) in ("run_and_save_rng_state", "run_with_rng_state"):
+                return self.random_with_state(node, str(target))
             if isinstance(target, Callable) and getattr(target, "__module__", "") in ("_operator", "math", "torch"):
                 return target(*self.argument(node.args), **{k: self.argument(v) for k, v in node.kwargs.items()})
             raise UnsupportedOperator(str(target), f"has no lowering\n{user_line(node)}")
@@ -222,11 +321,30 @@ class _GraphLowering:
         found = functional(name)
         if found is None:
             raise UnsupportedOperator(name, f"has no lowering; arguments: {describe(args)}\n{user_line(node)}")
+        if name in OPERATORS:
+            return self.in_storage(node, name, found, args)
         return self.lower(node, name, found, args)
 
-    def schema_arguments(self, target: torch._ops.OpOverload, node: Node) -> list[Any]:
+    def random_with_state(self, node: Node, target: str) -> Any:
+        """A random operator of activation checkpointing: the forward graph keeps the generator's state before it, with which the
+        backward graph draws the same numbers again."""
+        state, operator_, *given = (None, *node.args) if target == "run_and_save_rng_state" else node.args
+        name = operator_.name()
+        found = functional(name)
+        if found is None or not found.row.random:
+            raise UnsupportedOperator(name, f"has no lowering that draws random numbers\n{user_line(node)}")
+        args = self.schema_arguments(operator_, node, given)
+        meta = operator_(*(_meta(value) for value in args))  # the node itself carries none
+        if target == "run_with_rng_state":
+            return self.apply(node, name, found, args, meta, self.arguments[state])
+        place = len(self.draws)
+        return State(place), self.apply(node, name, found, args, meta)
+
+    def schema_arguments(
+        self, target: torch._ops.OpOverload, node: Node, given: Sequence[Any] | None = None
+    ) -> list[Any]:
         """All schema arguments in order, defaults filled in."""
-        args = [self.argument(value) for value in node.args]
+        args = [self.argument(value) for value in (node.args if given is None else given)]
         for argument in target._schema.arguments[len(args) :]:
             if argument.name in node.kwargs:
                 args.append(self.argument(node.kwargs[argument.name]))
@@ -235,12 +353,17 @@ class _GraphLowering:
         return args
 
     def lower(self, node: Node, name: str, found: Any, args: list[Any]) -> Any:
+        result = self.apply(node, name, found, args, node.meta.get("val"))
+        self.check(node, name, result, node.meta.get("val"))
+        return result
+
+    def apply(self, node: Node, name: str, found: Any, args: list[Any], meta: Any, state: int | None = None) -> Any:
+        """A row's results. state: the argument that holds the generator's state, if it is not the device's own."""
         row = found.row
         extra: dict[str, Any] = {}
-        meta = node.meta.get("val")
         tensors = [t for t in (meta if isinstance(meta, (tuple, list)) else (meta,)) if isinstance(t, torch.Tensor)]
         if row.random:
-            extra["seed"], extra["offset"] = self.draw(self.shapes.all(tensors[0].shape))
+            extra["seed"], extra["offset"] = self.draw(self.shapes.all(tensors[0].shape), state)
         if row.outputs:
             extra["outputs"] = [TensorType(self.shapes.all(t.shape), element_type(t.dtype, node)) for t in tensors]
         line = where(node)
@@ -249,7 +372,6 @@ class _GraphLowering:
                 result = row.function(*found.arguments(args), **extra)
             except Unsupported as error:
                 raise UnsupportedOperator(name, f"{error}; arguments: {describe(args)}\n{user_line(node)}") from error
-        self.check(node, name, result, meta)
         return result
 
     def check(self, node: Node, name: str, result: Any, meta: Any) -> None:
@@ -265,12 +387,12 @@ class _GraphLowering:
             for one, other in zip(result, meta, strict=False):
                 self.check(node, name, one, other)
 
-    def draw(self, shape: tuple[int, ...]) -> tuple[Parameter, Parameter]:
+    def draw(self, shape: tuple[int, ...], state: int | None) -> tuple[Parameter, Parameter]:
         """Seed and offset of one random operator."""
         count = 1
         for size in shape:
             count *= size
-        self.draws.append(count)
+        self.draws.append(Draw(count, state))
         pair = tuple(Parameter(SCALAR_BASE + len(self.scalars) + i, TensorType((), "i64"), "scalar") for i in (0, 1))
         self.scalars.extend(pair)
         return pair  # type: ignore[return-value]
@@ -278,6 +400,9 @@ class _GraphLowering:
     def write(self, node: Node, args: list[Any]) -> Value:
         """copy_(input, value): the input's final contents."""
         target, value = args[0], args[1]
+        if node.args[0] in self.memories:
+            raise UnsupportedOperator("aten::copy_", "into an argument whose storage the graph also sees by as_strided, beyond the "
+                                      f"argument's own elements; call contiguous() on it before\n{user_line(node)}")  # fmt: skip
         if not isinstance(target, Parameter):
             raise UnsupportedOperator("aten::copy_", f"into a tensor that is no input of the graph\n{user_line(node)}")
         value = broadcast_to(hlo.convert(value, target.dtype), target.shape)
@@ -302,7 +427,7 @@ class _GraphLowering:
             return LoweredGraph(None, [], results, self.draws, [])
         used = {p.number for p in parameters(values) if p.role == "tensor"} | {n for n in aliased if n is not None}
         numbers = sorted(used)
-        types = {p.number: p for p in self.values.values() if isinstance(p, Parameter)}
+        types = {p.number: p for p in (*self.values.values(), *self.memories.values()) if isinstance(p, Parameter)}
         module = Module(
             "graph", [*(types[n] for n in numbers), *self.scalars], [self.strides[n] for n in numbers], values,
             [strides for _, strides, _ in specs], [None if n is None else numbers.index(n) for n in aliased],
@@ -318,6 +443,9 @@ class _GraphLowering:
         results: list[Result] = []
         for item in returned:
             value = self.values[item] if isinstance(item, Node) else item
+            if isinstance(value, State):
+                results.append(Result("state", value.draw))
+                continue
             if not isinstance(value, Value):
                 results.append(Result("number", value))
                 continue
@@ -358,15 +486,14 @@ class _GraphLowering:
         return results
 
     def holders(self, returned: Sequence[Any]) -> dict[int, Node]:
-        """By storage: the node whose tensor holds it all, of which other results are views: an argument, or a result that fills the
-        storage. An argument that the graph writes is none: what was seen of it before the writing is a value of its own."""
+        """By storage: the node whose tensor holds it all, of which other results are views: an argument, a result that fills the
+        storage, or what a result with an offset is a view of (callers read that offset: AOTAutograd makes views of arguments by it).
+        An argument that the graph writes is none: what was seen of it before the writing is a value of its own."""
         found: dict[int, Node] = {}
-        for item in returned:
-            if (
-                isinstance(item, Node)
-                and isinstance(item.meta.get("val"), torch.Tensor)
-                and not isinstance(self.values[item], Parameter)
-            ):
+        tensors = [item for item in returned if isinstance(item, Node) and isinstance(self.values[item], Value)]
+        shifted = [item for item in tensors if self.shapes.concrete(item.meta["val"].storage_offset())]
+        for item in [*tensors, *(self.owners[storage(item.meta["val"])] for item in shifted)]:
+            if not isinstance(self.values[item], Parameter):
                 meta = item.meta["val"]
                 nbytes = meta.untyped_storage().nbytes()
                 dense = self.shapes.concrete(meta.storage_offset()) == 0 and is_dense(
@@ -384,19 +511,12 @@ class _GraphLowering:
         return found
 
 
-def storage(tensor: torch.Tensor) -> int:
-    """Identity of a (fake) tensor's storage."""
-    return tensor.untyped_storage()._cdata
-
-
-def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a tensor's elements fill a piece of memory without gaps and without overlaps."""
-    expected = 1
-    for stride, size in sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
+def _meta(value: Any) -> Any:
+    """A meta tensor for a value, anything else as it is."""
+    if not isinstance(value, Value):
+        return value
+    dtype = next(dtype for dtype, name in HLO_DTYPE.items() if name == value.dtype)
+    return torch.empty(value.shape, dtype=dtype, device="meta")
 
 
 def lower_graph(graph: GraphModule, arguments: Sequence[Any]) -> LoweredGraph:
@@ -448,8 +568,9 @@ def graph_text(graph: GraphModule, shapes: Shapes) -> str:
 
 def _tensor_text(value: Any, shapes: Shapes) -> str:
     if isinstance(value, torch.Tensor):
-        return f"{value.dtype}{shapes.all(value.shape)}{shapes.all(value.stride())}{value.device.type}"
-    return repr(shapes.concrete(value))
+        sizes, strides = (",".join(map(shapes.text, numbers)) for numbers in (value.shape, value.stride()))
+        return f"{value.dtype}({sizes})({strides}){value.device.type}"
+    return shapes.text(value)
 
 
 def _argument_text(value: Any, names: Mapping[Node, str], shapes: Shapes) -> str:
@@ -459,5 +580,4 @@ def _argument_text(value: Any, names: Mapping[Node, str], shapes: Shapes) -> str
         return f"({','.join(_argument_text(item, names, shapes) for item in value)})"
     if isinstance(value, slice):
         return f"slice{_argument_text((value.start, value.stop, value.step), names, shapes)}"
-    value = shapes.concrete(value)
-    return value.hex() if isinstance(value, float) else repr(value)
+    return value.hex() if isinstance(value, float) else shapes.text(value)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from torch_neuronx import _C
-from torch_neuronx_compile.graph import Input, LoweredGraph, Result
+from torch_neuronx_compile.graph import Draw, Input, LoweredGraph, Result
 
 _DTYPES = {
     "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "i1": torch.bool,
@@ -21,9 +21,9 @@ def encode(lowered: LoweredGraph, program: str) -> bytes:
     """What a call needs to know, as text: without the program, of which it holds the key, and without constants."""
     head = {
         "program": program,
-        "inputs": [[i.kind, i.position, i.strides, i.written] for i in lowered.inputs],
+        "inputs": [[i.kind, i.position, i.strides, i.written, i.span] for i in lowered.inputs],
         "results": [[r.kind, r.value, r.view, r.host] for r in lowered.results],
-        "draws": lowered.draws,
+        "draws": [[d.count, d.state] for d in lowered.draws],
         "specs": lowered.specs,
     }
     return json.dumps(head, separators=(",", ":")).encode()
@@ -37,8 +37,12 @@ def decode(data: bytes) -> tuple[LoweredGraph, str]:
         for kind, value, view, host in head["results"]
     ]
     specs = [(tuple(shape), tuple(strides), dtype) for shape, strides, dtype in head["specs"]]
-    inputs = [Input(kind, position, tuple(strides), written) for kind, position, strides, written in head["inputs"]]
-    return LoweredGraph(None, inputs, results, head["draws"], specs), head["program"]
+    inputs = [
+        Input(kind, position, tuple(strides), written, span and tuple(span))
+        for kind, position, strides, written, span in head["inputs"]
+    ]
+    draws = [Draw(count, state) for count, state in head["draws"]]
+    return LoweredGraph(None, inputs, results, draws, specs), head["program"]
 
 
 class CompiledGraph:
@@ -54,7 +58,7 @@ class CompiledGraph:
         self.constants = list(constants)
         self._graph: Any = None
         self._on_device: list[torch.Tensor] = []
-        self._total = sum(lowered.draws)
+        self._total = sum(d.count for d in lowered.draws if d.state is None)
         self._plain = all(r.kind == "output" and r.view is None and not r.host for r in lowered.results) and [
             r.value for r in lowered.results
         ] == list(range(len(lowered.results)))
@@ -62,17 +66,18 @@ class CompiledGraph:
     def __call__(self, arguments: list[Any]) -> list[Any]:
         lowered = self.lowered
         outputs: list[torch.Tensor] = []
+        numbers = self._random_numbers(arguments) if lowered.draws else []
         if lowered.specs:
             copied: list[tuple[torch.Tensor, torch.Tensor]] = []
             inputs = [self._input(source, arguments, copied) for source in lowered.inputs]
             graph = self._graph or self._load()
-            outputs = graph(inputs, self._random_numbers(inputs) if lowered.draws else [])
+            outputs = graph(inputs, numbers)
             for original, copy in copied:
                 original.copy_(copy)
             if self._plain:
                 arguments.clear()
                 return outputs
-        results = [self._result(result, outputs, arguments) for result in lowered.results]
+        results = [self._result(result, outputs, arguments, numbers) for result in lowered.results]
         arguments.clear()
         return results
 
@@ -85,6 +90,9 @@ class CompiledGraph:
         if source.kind == "constant":
             return self._constants(arguments)[source.position]
         tensor = arguments[source.position]
+        if source.span is not None:
+            first, end = source.span
+            tensor = tensor.as_strided((end - first,), (1,), tensor.storage_offset() + first)
         if tensor.device.type == "neuron" and tensor.stride() == source.strides:
             return tensor
         copy = torch.empty_strided(
@@ -116,17 +124,22 @@ class CompiledGraph:
         self._graph = _C.load(self.neff).graph(specs)
         return self._graph
 
-    def _random_numbers(self, inputs: list[torch.Tensor]) -> list[int]:
+    def _random_numbers(self, arguments: list[Any]) -> list[int]:
         """(seed, offset) of each random operator, in program order."""
-        device = inputs[0].device.index if inputs else _C.current_device()
-        seed, offset = _C.philox(device, self._total)
+        device = torch.device(self._device(arguments)).index
+        seed, offset = _C.philox(_C.current_device() if device is None else device, self._total)
         scalars = []
-        for count in self.lowered.draws:
-            scalars += (seed, offset)
-            offset += count
+        for draw in self.lowered.draws:
+            if draw.state is not None:
+                scalars += arguments[draw.state].cpu().view(torch.int64).tolist()
+            else:
+                scalars += (seed, offset)
+                offset += draw.count
         return scalars
 
-    def _result(self, result: Result, outputs: list[torch.Tensor], arguments: list[Any]) -> Any:
+    def _result(self, result: Result, outputs: list[torch.Tensor], arguments: list[Any], numbers: list[int]) -> Any:
+        if result.kind == "state":
+            return torch.tensor(numbers[2 * result.value : 2 * result.value + 2]).view(torch.uint8)
         if result.kind == "number":
             return result.value
         tensor = arguments[result.value] if result.kind == "argument" else outputs[result.value]

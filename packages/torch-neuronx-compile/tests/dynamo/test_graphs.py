@@ -152,3 +152,71 @@ def test_compiled_is_bit_equal_to_eager(name: str):
     compiled = tree_leaves(torch.compile(FUNCTIONS[name], backend="neuron", fullgraph=True)(x, y))
     for a, b in zip(compiled, eager, strict=True):
         assert torch.equal(a.cpu(), b.cpu())
+
+
+STORAGE_VIEWS: dict[str, tuple[Callable[..., Any], Callable[[torch.Tensor], tuple[torch.Tensor, ...]]]] = {
+    "of a strided argument": (lambda x: x.as_strided((3, 2), (2, 3)) + 0, lambda x: (x[::2],)),
+    "of a transposed result": (lambda x: (x + 0).t().as_strided((2, 3), (3, 1)), lambda x: (x[:6].view(2, 3),)),
+    "of more than the argument": (lambda x: x.as_strided((3,), (1,), 0) + 1, lambda x: (x[4:8],)),
+    "of what a view is of": (lambda x: x[:2].as_strided((8,), (1,), 0) * 1, lambda x: (x[:16].view(4, 4),)),
+    "two of one tensor": (lambda x: (x.as_strided((8,), (1,), 0) + 0, x.as_strided((8,), (1,), 4) + 0), lambda x: (x,)),
+    "written": (lambda x: (x * 1).as_strided((3,), (2,), 1).add_(5), lambda x: (x,)),
+    "written in an argument": (lambda x: (x.as_strided((3,), (2,)).add_(5), x + 1), lambda x: (x[:12].view(3, 4),)),
+    "overlapping arguments": (lambda x, y: (x.add_(1), y.mul_(2)), lambda x: (x[:8], x[4:12])),
+    "overlapping arguments, one written": (lambda x, y: (x.add_(1), y * 2), lambda x: (x[:8], x[4:12])),
+}
+
+
+@pytest.mark.parametrize("name", STORAGE_VIEWS)
+def test_operators_that_see_storage(name: str):
+    function, arguments = STORAGE_VIEWS[name]
+    host, device = torch.arange(32.0), torch.arange(32.0).to("neuron")
+    want = tree_leaves(function(*arguments(host)))
+    got = tree_leaves(torch.compile(function, backend="neuron", fullgraph=True)(*arguments(device)))
+    for a, b in zip((*got, device), (*want, host), strict=True):
+        assert torch.equal(a.cpu(), b)
+        assert (a.stride(), a.storage_offset()) == (b.stride(), b.storage_offset())
+
+
+REDUCED_AGAIN: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], tuple[int, ...]]] = {
+    "mean of one mean": (lambda x: x.square().mean(1).mean(), (1, 8)),
+    "mean of one norm": (lambda x: x.norm(dim=1).mean(), (1, 8)),
+    "sum of one sum": (lambda x: x.sum((1, 2)).sum(), (1, 8, 3)),
+    "product of one sum": (lambda x: x.sum(1).prod(), (1, 8)),
+    "softmax of one sum": (lambda x: x.sum().softmax(0), (8,)),
+    "log-softmax of one sum": (lambda x: x.sum().reshape(1, 1).log_softmax(1), (8,)),
+    "variance of one mean": (lambda x: x.mean(-1, keepdim=True).var(correction=0), (8,)),
+    "norm of one mean": (lambda x: F.layer_norm(x.mean(-1, keepdim=True), (1,)), (8,)),
+    "column of one": (lambda x: x.sum(0).sum(0), (8, 1)),
+    "kept sum and the sum of it": (lambda x: x.sum(0, keepdim=True).sum(0) + x.sum(0), (8, 5)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED_AGAIN)
+def test_a_reduction_of_one_element_is_not_one_of_what_made_it(name: str):
+    function, shape = REDUCED_AGAIN[name]
+    check(function, torch.rand(shape))
+
+
+def test_batch_norm_in_evaluation():
+    module = torch.nn.BatchNorm2d(4).eval()
+    module.running_mean.add_(1)
+    x = torch.randn(3, 4, 5, 5)
+    want = module(x)
+    got = torch.compile(module.to("neuron"), backend="neuron")(x.to("neuron"))
+    torch.testing.assert_close(got.cpu(), want)
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [
+        (lambda x: x * x.sum().item(), "_local_scalar_dense"),
+        (lambda x: torch.zeros(x.sum().item()), "_local_scalar_dense"),
+    ],
+)
+def test_a_size_that_depends_on_data_names_operator_and_remedy(function: Callable[..., Any], operator: str):
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        with pytest.raises(
+            Exception, match=rf"(?s){operator}.*depends on the data.*torch.compiler.disable.*test_graphs.py"
+        ):
+            torch.compile(function, backend="neuron", fullgraph=True)(torch.tensor([1, 0, 2]).to("neuron"))

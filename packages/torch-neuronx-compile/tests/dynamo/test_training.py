@@ -99,3 +99,22 @@ def test_reduced_precision_forward_and_backward(dtype: torch.dtype):
         torch.testing.assert_close(
             q.grad.cpu().float(), p.grad.float(), rtol=5e-2, atol=5e-2 * p.grad.float().abs().max().item()
         )
+
+
+def test_a_checkpointed_dropout_is_recomputed_with_the_numbers_of_the_forward_pass():
+    def block(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(torch.nn.functional.dropout(x * 2, 0.5) + 1, 0.3)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+
+    results = []
+    for call in (function, torch.compile(function, backend="neuron")):
+        x = torch.ones(256, device="neuron", requires_grad=True)
+        torch.neuron.manual_seed(3)
+        y = call(x)
+        torch.rand(5, device="neuron")  # between forward and backward
+        y.sum().backward()
+        results.append((y.detach().cpu(), x.grad.cpu(), torch.rand(3, device="neuron").cpu()))
+    for eager, compiled in zip(*results, strict=True):
+        assert torch.equal(eager, compiled)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 import torch_neuronx
 
 Call = Callable[[Callable[[torch.Tensor], torch.Tensor]], object]  # takes what puts a tensor on the device under test
@@ -38,6 +39,13 @@ CALLS: dict[str, Call] = {
     "exponent too large for int8": lambda on: on(small(torch.int8)) ** 1000,
     "negative in uint8": lambda on: on(small(torch.uint8)).fill_(-1),
     "comparison out of range": lambda on: on(small(torch.int8)) < 300,
+    "logit of integers in place": lambda on: on(small(torch.int64)).logit_(),
+    "logit with crossed bounds": lambda on: torch.logit(on(torch.tensor([0.1, 0.5, 0.9])), 0.6),
+    "logit with bounds": lambda on: torch.logit(on(torch.tensor([-0.1, 0.0, 0.5, 1.0, 2.0, torch.nan])), 0.1),
+    "range into a view": lambda on: written(lambda x, out: torch.arange(1, 13, out=out[:, ::2]), on(small()), on(torch.zeros(3, 8))),
+    "range into a matrix": lambda on: torch.arange(1, 13, out=on(torch.zeros(3, 4))),
+    "linspace into a matrix": lambda on: torch.linspace(0, 1, 12, out=on(torch.zeros(3, 4))),
+    "linspace into another size": lambda on: torch.linspace(0, 1, 5, out=on(torch.zeros(0))),
     "addmm of NaN by 0": lambda on: torch.addmm(on(torch.ones(3, 3)), on(torch.full((3, 2), torch.nan)), on(torch.ones(2, 3)), alpha=0),
     "sum into int": lambda on: written(lambda x, out: torch.sum(x, 0, out=out), on(small() / 3), on(torch.empty(4, dtype=torch.int32))),
     "prod into int": lambda on: written(lambda x, out: torch.prod(x, 0, out=out), on(small() / 3), on(torch.empty(4, dtype=torch.int64))),
@@ -88,7 +96,9 @@ def test_the_sizes_of_a_range_follow_its_numbers():
         torch.testing.assert_close(torch.arange(*numbers, device="neuron").cpu(), torch.arange(*numbers))
     out = torch.empty(0, device="neuron")
     for numbers in RANGES:
-        torch.testing.assert_close(torch.arange(*numbers, out=out.resize_(0)).cpu(), torch.arange(*numbers, dtype=torch.float32))
+        torch.testing.assert_close(
+            torch.arange(*numbers, out=out.resize_(0)).cpu(), torch.arange(*numbers, dtype=torch.float32)
+        )
 
 
 def test_ranges_of_other_sizes_need_no_new_program():
@@ -97,8 +107,16 @@ def test_ranges_of_other_sizes_need_no_new_program():
         return stats["total_compilations"] + stats["persistent_hits"]
 
     for size in (11, 12, 13):
-        torch.arange(size, device="neuron"), torch.arange(2, size, device="neuron"), torch.arange(0, size, 2, device="neuron")
+        (
+            torch.arange(size, device="neuron"),
+            torch.arange(2, size, device="neuron"),
+            torch.arange(0, size, 2, device="neuron"),
+        )
     before = made()
     for size in range(20, 60):
-        torch.arange(size, device="neuron"), torch.arange(3, size, device="neuron"), torch.arange(0, size, 3, device="neuron")
+        (
+            torch.arange(size, device="neuron"),
+            torch.arange(3, size, device="neuron"),
+            torch.arange(0, size, 3, device="neuron"),
+        )
     assert made() == before

@@ -8,10 +8,18 @@
 
 namespace torch_neuronx::dispatch {
 
-// Address of a tensor's first element. Writing through it ends a copy-on-write share.
+// Throws for a tensor with elements whose storage has been freed.
+inline void check_has_memory(const c10::TensorImpl* tensor, const void* storage) {
+  TORCH_CHECK(storage != nullptr || tensor->numel() == 0, "A tensor of sizes ", tensor->sizes(),
+              " has no memory: its storage was resized to 0 bytes. Resize the storage to hold its elements first");
+}
+
+// Address of a tensor's first element; throws for a tensor with elements whose storage has been freed. Writing through
+// it ends a copy-on-write share.
 inline void* address_of(const c10::TensorImpl* tensor, bool write) {
   const c10::Storage& storage = tensor->unsafe_storage();
   auto* base = static_cast<char*>(write ? storage.mutable_data() : const_cast<void*>(storage.data()));
+  check_has_memory(tensor, base);
   return base + static_cast<size_t>(tensor->storage_offset()) * tensor->itemsize();
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dispatch/memory.h"
 #include "neuron/launch.h"
 #include "runtime/allocator.h"
 #include "runtime/stream.h"
@@ -55,6 +56,7 @@ void Mirror::note(const at::Tensor& tensor, bool written) {
   if (tensor.device().type() != kNeuron) {
     return;
   }
+  check_has_memory(tensor.unsafeGetTensorImpl(), tensor.storage().data());
   const size_t begin = begin_of(tensor) / kLargestElement * kLargestElement;
   const size_t end = std::min(end_of(tensor), tensor.storage().nbytes());
   for (Memory& memory : memories_) {

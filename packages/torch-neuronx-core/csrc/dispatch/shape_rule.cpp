@@ -145,7 +145,7 @@ c10::OperatorHandle find_operator(const std::string& name) {
 const Rules& rules() {
   static const auto* all = [] {
     auto* made = new Rules();
-    for (auto&& list : {structured_rules(), composed_rules()}) {
+    for (auto&& list : {structured_rules(), composed_rules(), creation_rules()}) {
       for (const ShapeRule& rule : list) {
         made->try_emplace(full_name(rule), Rule{Rule::Kind::kDirect, rule.kernel, {}, {}});
       }

@@ -28,6 +28,8 @@ c10::KernelFunction box(Function* function) {
 std::vector<ShapeRule> structured_rules();
 // Ours, of operators that torch does not define in that way.
 std::vector<ShapeRule> composed_rules();
+// Ours, of factories that fill a given tensor.
+std::vector<ShapeRule> creation_rules();
 
 // Replace the arguments on the stack, whose tensors are on the meta device, by the results. False, with the stack
 // untouched, when the operator has no rule. Throws what the operator throws for its arguments.

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import torch_neuronx_compile.stablehlo as hlo
+from torch_neuronx_compile.dim import Size, product
 from torch_neuronx_compile.lowering.promotion import Operand, cast, compute_dtype, is_float
 from torch_neuronx_compile.lowering.registry import lowers
 from torch_neuronx_compile.lowering.shape import broadcast_to
@@ -63,13 +64,18 @@ def zero(x: Value) -> Value:
     return filled(0, x.type)
 
 
+def _ordinal(shape: Sequence[Size]) -> Value:
+    """Number of each element, in row-major order."""
+    return hlo.reshape(hlo.iota((product(shape),), "i64", 0), shape)
+
+
 @lowers("aten::arange.start_step", operands=("start", "end", "step"), outputs=True, sizing=True)
 def arange(start: Operand, _end: Operand, step: Operand, *options: Any, outputs: Sequence[TensorType]) -> Value:
     """start + i * step; the number of elements is the result's, so `end` itself is not needed."""
     (type,) = outputs
     # Floats are computed in f32 from an exact index; i64 would wrap where i32 does not matter.
     wide = compute_dtype(type.dtype) if is_float(type.dtype) else "i64"
-    index = hlo.iota(type.shape, "i64", 0)
+    index = _ordinal(type.shape)
     scaled = hlo.multiply(cast(index, wide), broadcast_to(cast(step, wide), type.shape))
     return cast(hlo.add(scaled, broadcast_to(cast(start, wide), type.shape)), type.dtype)
 
@@ -90,7 +96,7 @@ def linspace(start: float, end: float, steps: int, *options: Any, outputs: Seque
     (type,) = outputs
     wide = compute_dtype(type.dtype) if is_float(type.dtype) else "f32"
     step = 0.0 if steps <= 1 else (float(end) - float(start)) / (steps - 1)
-    index = hlo.iota(type.shape, "i64", 0)
+    index = _ordinal(type.shape)
 
     def number(value: float) -> Value:
         return broadcast_to(hlo.constant(value, wide), type.shape)

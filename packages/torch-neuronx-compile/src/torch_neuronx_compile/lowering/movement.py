@@ -170,18 +170,36 @@ def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     return _slice(flat, flat.rank - 1, first, last, columns + 1)
 
 
-@lowers("aten::as_strided", "aten::as_strided_copy")
-def as_strided(x: Value, size: Sequence[Size], stride: Sequence[Size], storage_offset: Size | None = None) -> Value:
-    """In a graph the operand is contiguous, so its storage is its elements in order."""
-    offset = storage_offset or 0
-    flat = hlo.reshape(x, (product(x.shape),))
-    shape = tuple(size)
+def _positions(shape: Sequence[Size], stride: Sequence[Size], offset: Size) -> Value:
+    """offset + sum(index[d] * stride[d]), for each element of a view."""
     index = hlo.broadcast_in_dim(hlo.constant(offset, "i64"), shape, ())
     for d, step in enumerate(stride):
         along = hlo.multiply(hlo.iota(shape, "i64", d), hlo.broadcast_in_dim(hlo.constant(step, "i64"), shape, ()))
         index = hlo.add(index, along)
+    return index
+
+
+@lowers("aten::as_strided", "aten::as_strided_copy")
+def as_strided(x: Value, size: Sequence[Size], stride: Sequence[Size], storage_offset: Size | None = None) -> Value:
+    """The operand's elements, in order, are its storage: a graph sees to that."""
+    flat = hlo.reshape(x, (product(x.shape),))
+    shape = tuple(size)
+    index = _positions(shape, stride, storage_offset or 0)
     return hlo.gather(flat, index, offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,),
                       index_vector_dim=len(shape), slice_sizes=(1,))  # fmt: skip
+
+
+@lowers("aten::as_strided_scatter", "prims::as_strided_scatter")
+def as_strided_scatter(x: Value, source: Value, size: Sequence[Size], stride: Sequence[Size],
+                       storage_offset: Size | None = None) -> Value:  # fmt: skip
+    """`x` with the elements of a view of its storage replaced."""
+    shape = tuple(size)
+    count = product(shape)
+    flat, updates = hlo.reshape(x, (product(x.shape),)), hlo.reshape(broadcast_to(source, shape), (count,))
+    index = hlo.reshape(_positions(shape, stride, storage_offset or 0), (count,))
+    written = hlo.scatter(flat, index, updates, body="set", update_window_dims=(), inserted_window_dims=(0,),
+                          scatter_dims_to_operand_dims=(0,), index_vector_dim=1)  # fmt: skip
+    return hlo.reshape(written, x.shape)
 
 
 @lowers("aten::unfold", "aten::unfold_copy")

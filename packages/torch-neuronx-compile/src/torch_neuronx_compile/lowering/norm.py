@@ -99,7 +99,7 @@ def batch_norm(x: Value, weight: Optional, bias: Optional, running_mean: Optiona
     """(normalised, mean, 1 / deviation), then the new running statistics, if there are any.
 
     In training the statistics of the batch are used, and the running variance is updated with the unbiased one;
-    otherwise the running ones are used, and the second and third results are empty.
+    otherwise the running ones are used, and the second and third results are those or empty, as torch asks (compiled, eager).
     """
     dims, wide = _all_but_channels(x), compute_dtype(x.dtype)
     source = hlo.convert(x, wide)
@@ -123,7 +123,7 @@ def batch_norm(x: Value, weight: Optional, bias: Optional, running_mean: Optiona
         assert running_mean is not None and running_var is not None
         mean = hlo.convert(running_mean, wide)
         inverse = _inverse_deviation(hlo.convert(running_var, wide), eps)
-        saved = (hlo.constant((), wide, (0,)),) * 2
+        saved = (mean, inverse) if outputs[1].shape[0] != 0 else (hlo.constant((), wide, (0,)),) * 2
     saved_type = outputs[1].dtype
     result = hlo.multiply(hlo.subtract(source, _channels(mean, x.shape)), _channels(inverse, x.shape))
     if weight is not None:

@@ -132,7 +132,10 @@ lowers("aten::log10")(partial(_scaled_log, 10.0))
 def logit(x: Value, eps: float | None) -> Value:
     def compute(wide: Value) -> Value:
         if eps is not None:
-            wide = hlo.clamp(hlo.constant(eps, wide.dtype), wide, hlo.constant(1 - eps, wide.dtype))
+            # Not a clamp: with eps above 0.5 the bounds cross, and torch asks for the lower one first.
+            low, high = full(eps, wide), full(1 - eps, wide)
+            upper = hlo.select(hlo.compare(wide, high, "GT"), high, wide)
+            wide = hlo.select(hlo.compare(wide, low, "LT"), low, upper)
         return hlo.log(hlo.divide(wide, hlo.subtract(full(1, wide), wide)))
 
     return in_compute(compute, to_float(x))
@@ -189,7 +192,8 @@ def signbit(x: Value) -> Value:
     return hlo.compare(x, full(0, x), "LT")
 
 
-_LARGEST = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308, "f16": 65504.0, "bf16": 3.3895313892515355e38}
+# Of the type that computes: f64 is computed as f32.
+_LARGEST = {"f32": 3.4028234663852886e38, "f64": 3.4028234663852886e38, "f16": 65504.0, "bf16": 3.3895313892515355e38}
 
 
 @lowers("aten::nan_to_num")

@@ -196,7 +196,8 @@ class Group:
             union.factors = tuple(factors)
             union.reduced = frozenset(k for i in self.reduced for k in own[i])
             runs = [tuple(new[i] for i in run) for run in theirs]
-        if added.reduced and frozenset(k for i in added.reduced for k in runs[i]) != union.reduced:
+        # A reduction of dimensions of one element has no factors of its own, and must not get another's.
+        if added.mode != "MAP" and frozenset(k for i in added.reduced for k in runs[i]) != union.reduced:
             return None
         union.frames = (
             dict(self.frames) if own is None else {node: _moved(frame, own) for node, frame in self.frames.items()}
