@@ -21,7 +21,6 @@ OPERATORS = {
     "aten::as_strided": 3,
     "aten::as_strided_copy": 3,
     "aten::as_strided_scatter": 4,
-    "prims::as_strided_scatter": 4,
 }  # -> position of the offset
 
 

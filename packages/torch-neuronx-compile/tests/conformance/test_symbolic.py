@@ -22,7 +22,7 @@ PINNED = {
     **dict.fromkeys(
         ("aten::view", "aten::view_copy", "aten::_unsafe_view", "aten::reshape", "aten::_reshape_copy", "aten::_reshape_alias",
          "aten::_reshape_alias_copy", "aten::native_group_norm", "aten::native_group_norm_backward", "aten::slice_scatter",
-         "prims::broadcast_in_dim"), "the call names sizes as numbers"),
+         "aten::as_strided_scatter", "prims::broadcast_in_dim"), "the call names sizes as numbers"),
     **dict.fromkeys(
         ("aten::max_pool2d_with_indices", "aten::avg_pool2d", "aten::avg_pool2d_backward"),
         "with ceil_mode the last window exists only for some sizes"),

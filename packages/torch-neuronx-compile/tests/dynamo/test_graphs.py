@@ -220,3 +220,16 @@ def test_a_size_that_depends_on_data_names_operator_and_remedy(function: Callabl
             Exception, match=rf"(?s){operator}.*depends on the data.*torch.compiler.disable.*test_graphs.py"
         ):
             torch.compile(function, backend="neuron", fullgraph=True)(torch.tensor([1, 0, 2]).to("neuron"))
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "message"),
+    [
+        (lambda x: x + 1, torch.ones([2] * 9), "input 0 has 9 dimensions, and programs take 8"),
+        (lambda x: x.max(0), torch.zeros(0, 3), r"max\(\): Expected reduction dim 0 to have non-zero size"),
+        (lambda x: x.argmax(), torch.tensor([False, True]), r"argmax\(\): does not support bool input"),
+    ],
+)
+def test_what_no_program_can_do_is_said(function: Callable[..., Any], x: torch.Tensor, message: str):
+    with pytest.raises(Exception, match=message):
+        torch.compile(function, backend="neuron")(x.to("neuron"))

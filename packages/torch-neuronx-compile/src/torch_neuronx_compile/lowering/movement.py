@@ -189,7 +189,7 @@ def as_strided(x: Value, size: Sequence[Size], stride: Sequence[Size], storage_o
                       index_vector_dim=len(shape), slice_sizes=(1,))  # fmt: skip
 
 
-@lowers("aten::as_strided_scatter", "prims::as_strided_scatter")
+@lowers("aten::as_strided_scatter")
 def as_strided_scatter(x: Value, source: Value, size: Sequence[Size], stride: Sequence[Size],
                        storage_offset: Size | None = None) -> Value:  # fmt: skip
     """`x` with the elements of a view of its storage replaced."""

@@ -118,6 +118,8 @@ for _aten, _body in {"any": "or", "all": "and"}.items():
 def index_of_extremum(body: str, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     """i64 index of the first largest or smallest element along a dimension, or (None) among all elements."""
     rank = x.rank
+    if x.dtype == "i1":
+        raise RuntimeError(f"{body}(): does not support bool input")
     if dim is None:
         flat = hlo.reshape(x, (product(x.shape),))
         result = hlo.reduce(flat, body, (0,))
@@ -137,6 +139,8 @@ def _with_index(body: str, x: Value, dim: int, keepdim: bool = False) -> tuple[V
     d = dimension(dim, x.rank)
     if x.rank == 0:
         return x, hlo.constant(0, "i64")
+    if isinstance(x.shape[d], int) and x.shape[d] == 0:
+        raise IndexError(f"{body}(): Expected reduction dim {d} to have non-zero size.")
     extremum, index = ("maximum", "argmax") if body == "max" else ("minimum", "argmin")
     # Booleans are compared as small integers.
     comparable = hlo.convert(x, "i8") if x.dtype == "i1" else x

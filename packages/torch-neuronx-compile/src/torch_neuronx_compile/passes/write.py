@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from libneuron_runtime.program import Dtype, Engine, GuardOp, Kind, Micro, Micros, Opcode, Program
+from libneuron_runtime.program import MAX_DIMS, Dtype, Engine, GuardOp, Kind, Micro, Micros, Opcode, Program
 from libneuron_runtime.program import TileMode as _TileMode
 from torch_neuronx_compile.dim import Dim, Size, Symbol
+from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.memory import ALIGNMENT, Sum
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.passes.placement import Placement
@@ -94,13 +95,20 @@ class _Writer:
         """Inputs and outputs, in launch order."""
         plan, program = self.placement.fusion.plan, self.program
         for n, (node, buffer) in enumerate(zip(plan.inputs, self.placement.inputs, strict=True)):
-            dims = list(map(self.size, node.shape))
+            dims = self.sizes_of(node.shape, f"input {n}")
             self.buffers[id(buffer)] = program.input(f"input{n}", _DTYPES[node.dtype], dims, self.size(buffer.nbytes))
         for n, (output, buffer) in enumerate(zip(plan.outputs, self.placement.outputs, strict=True)):
-            dims = list(map(self.size, output.shape))
+            dims = self.sizes_of(output.shape, f"output {n}")
             self.buffers[id(buffer)] = program.output(
                 f"output{n}", _DTYPES[output.dtype], dims, self.size(buffer.nbytes), output.alias
             )
+
+    def sizes_of(self, shape: Sequence[Size], what: str) -> list[int]:
+        if len(shape) > MAX_DIMS:
+            raise CompileError(
+                "", f"{what} has {len(shape)} dimensions, and programs take {MAX_DIMS}: join some with reshape()"
+            )
+        return list(map(self.size, shape))
 
     def buffer(self, buffer: Buffer) -> int:
         number = self.buffers.get(id(buffer))
@@ -114,6 +122,9 @@ class _Writer:
 
     def instruction(self, instruction: Instruction) -> None:
         program, size = self.program, self.size
+        if len(instruction.extents) > MAX_DIMS:
+            raise CompileError(instruction.debug, f"it takes {len(instruction.extents)} loops over its tensors' dimensions, and an "
+                               f"instruction has {MAX_DIMS}: join dimensions with reshape(), or call contiguous() before")  # fmt: skip
         patterns = [
             program.pattern(self.buffer(w.buffer), _DTYPES[w.dtype], list(map(size, w.strides)), size(w.offset))
             for w in instruction.windows

@@ -63,6 +63,8 @@ def _views() -> list[Case]:
 
 def _scatters() -> list[Case]:
     cases: list[Case] = []
+    cases.append(Case("aten::as_strided_scatter", (X, Tensor(F32, (4, 3)), [4, 3], [5, 1], 7)))
+    cases.append(Case("aten::as_strided_scatter", (X, Tensor(F32, ()), [], [], 3)))
     for bounds in ((1, 1, 3, 1), (2, None, None, 2), (0, -1, None, 1), (1, 2, 2, 1)):
         shape = list(torch.ops.aten.slice.Tensor(torch.empty(3, 4, 5), *bounds).shape)
         cases.append(Case("aten::slice_scatter", (X, Tensor(F32, tuple(shape)), *bounds)))
