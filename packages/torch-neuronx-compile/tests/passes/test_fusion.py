@@ -51,6 +51,14 @@ def test_softmax_is_one_tile():
     torch.testing.assert_close(got, data.softmax(-1))
 
 
+def test_a_reduction_of_sizes_of_one_does_not_join_another_one():
+    x = tensor(0, (1, 5))
+    total = hlo.reduce(hlo.divide(hlo.reduce(x, "add", (1,)), hlo.constant(5, "f32", (1,))), "add", (0,))
+    data = torch.randn(1, 5)
+    (got,) = run([x], [total], [data])
+    torch.testing.assert_close(got, data.mean())
+
+
 def test_layer_norm_is_one_tile():
     x, w, b = tensor(0, (5, 7, 64)), tensor(1, (64,)), tensor(2, (64,))
     assert opcodes(compiled([x, w, b], [layer_norm(x, w, b)])) == ["TILE"]

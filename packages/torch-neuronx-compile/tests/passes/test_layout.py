@@ -141,3 +141,12 @@ def test_eight_dimensions_that_do_not_merge():
     data = torch.randn(x.shape)
     (got,) = run([x], [hlo.negate(hlo.transpose(x, order))], [data])
     assert torch.equal(got, -data.permute(order))
+
+
+def test_a_dimension_of_size_one_moves_while_a_part_is_stored():
+    """The same elements in the same order, but not in the same dimensions: the strides of a part follow the dimension."""
+    x = tensor(0, (1, 5))
+    columns = [hlo.reshape(hlo.multiply(x, x), (5, 1)), hlo.reshape(hlo.exponential(x), (5, 1))]
+    data = torch.randn(1, 5)
+    (got,) = run([x], [hlo.concatenate(columns, 1)], [data])
+    torch.testing.assert_close(got, torch.stack([data[0] ** 2, data[0].exp()], 1))

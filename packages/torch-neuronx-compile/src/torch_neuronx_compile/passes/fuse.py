@@ -24,6 +24,7 @@ from torch_neuronx_compile.passes.plan import (
     is_identity,
     stored_strides,
 )
+from torch_neuronx_compile.passes.sizes import same_all
 
 # Operations that cost about as much as a load. The others are dear: they are computed once and kept.
 CHEAP = frozenset((
@@ -156,7 +157,7 @@ class _Fuser:
         if not self.repeats(reader, access, users[node]):
             return access
         whole = self.operands[node][0] if node.op == "copy" else Inlined(node, self.operands[node])
-        if is_identity(access, space(reader)) and len(access.strides) == len(node.shape):
+        if is_identity(access, space(reader)) and same_all(space(reader), node.shape):
             return whole
         moved = self.seen_through(whole, space(reader), access)
         return access if moved is None else moved

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_neuronx_compile.dim import Size, product
 from torch_neuronx_compile.passes.access import reshape
-from torch_neuronx_compile.passes.sizes import is_number, row_major, same
+from torch_neuronx_compile.passes.sizes import is_number, row_major, same, same_all
 
 # Nodes that hold elements without computing them. Addresses of an "input" are elements of the launch's memory (its strides are
 # the caller's), those of "dense" constants are row-major. An "iota" has no memory: its element at address a is a.
@@ -123,7 +123,7 @@ def stored_strides(
     window with `strides`; None when the access does not read each element of the node exactly once."""
     if access.dtype != node.dtype or not is_number(access.offset, 0):
         return None
-    if is_identity(access, shape) and len(shape) == len(node.shape):
+    if is_identity(access, shape) and same_all(shape, node.shape):
         return strides
     left = [
         (n, read, wanted) for n, read, wanted in zip(shape, access.strides, strides, strict=True) if not is_number(n, 1)
