@@ -3,7 +3,7 @@
 The rule. A result has the CPU's type, dtype and shape, and either lies within `torch.testing`'s tolerances of the CPU's
 numbers, or is about as near to the exact result as the CPU's is: both are compared with the same computed by the CPU in
 float64, and the device's error may be twice the CPU's largest plus four units in the last place. Two results
-of the CPU that differ between two seeds are random, and those of `empty` undefined: then type, dtype and shape decide.
+of the CPU that differ between two seeds are random: then type, dtype and shape decide.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def near(got: torch.Tensor, cpu: torch.Tensor, exact: torch.Tensor) -> bool:
     return bool(((got - exact).abs() <= limit).all())
 
 
-def check(case: TestCase, function: Function, sample: Parts, device: str, undefined: bool = False) -> None:
+def check(case: TestCase, function: Function, sample: Parts, device: str) -> None:
     """Fails unless `function` gives the same on the device as on the CPU, where an error of the CPU asks for one of the
-    device. The numbers of an `undefined` result are free."""
+    device."""
     try:
         cpu, expected = tree_flatten(function(moved(sample, "cpu"), SEED))
     except ERRORS as error:
@@ -103,7 +103,7 @@ def check(case: TestCase, function: Function, sample: Parts, device: str, undefi
         try:
             case.assertEqual(a, b)
         except AssertionError:
-            if undefined or is_random(function, moved(sample, "cpu"), place, b):
+            if is_random(function, moved(sample, "cpu"), place, b):
                 continue
             if not near(a, b, tree_flatten(function(widened(moved(sample, "cpu")), SEED))[0][place].detach()):
                 raise

@@ -241,7 +241,7 @@ def test_a_tensor_whose_storage_was_freed_is_an_error():
     x = torch.ones(3).to("neuron")
     x.untyped_storage().resize_(0)
     for use in (lambda: x + 1, lambda: x.fill_(1), lambda: x.cpu()):
-        with pytest.raises(RuntimeError, match="has no memory|argument device is NULL"):
+        with pytest.raises(RuntimeError, match="has no memory"):
             use()
     x.untyped_storage().resize_(12)
     assert x.fill_(2).tolist() == [2, 2, 2]

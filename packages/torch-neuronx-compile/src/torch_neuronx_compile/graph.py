@@ -18,7 +18,7 @@ from torch_neuronx_compile.lowering.shape import broadcast_to
 from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.stablehlo.value import Parameter, TensorType, Value, location, parameters
-from torch_neuronx_compile.storage_views import OPERATORS, is_dense, span, storage, to_memory, wider_arguments
+from torch_neuronx_compile.storage_views import OPERATORS, is_dense, owners, reach, storage, to_memory, wider_arguments
 
 SCALAR_BASE = 1 << 20  # numbers of scalar parameters, after all tensors
 
@@ -39,15 +39,15 @@ class UnsupportedOperator(CompileError):
 class Input:
     """A tensor that a launch takes: argument `position` of the graph, or constant number `position` of its module.
 
-    strides: those that the program was made for. written: whether the launch writes into it. span: the program takes this much
-    of the storage, in one dimension: positions [first, end) from the tensor's own offset.
+    strides: those that the program was made for. written: whether the launch writes into it. span: of the kind "storage", which
+    part of the argument's storage the program takes, in one dimension: positions [first, end) from the argument's own offset.
     """
 
     __slots__ = ("kind", "position", "strides", "written", "span")
 
     def __init__(self, kind: str, position: int, strides: tuple[int, ...], written: bool = False,
                  span: tuple[int, int] | None = None):  # fmt: skip
-        self.kind = kind  # "argument" or "constant"
+        self.kind = kind  # "argument", "constant" or "storage"
         self.position = position
         self.strides = strides
         self.written = written
@@ -104,8 +104,15 @@ class LoweredGraph:
         self.specs = specs
 
 
-class DataDependentSize(Exception):
+class DataDependentSize(CompileError):
     """A size that a graph's arguments do not tell."""
+
+    def __init__(self, size: str, operator: str = "", line: str = ""):
+        super().__init__(
+            operator, f"size {size} depends on the data, and programs have fixed sizes: leave the operator that makes it outside of the "
+            f"compiled function (torch.compiler.disable), or mask instead of selecting\n{line}"
+        )  # fmt: skip
+        self.size = size
 
 
 class Shapes:
@@ -146,7 +153,7 @@ class Shapes:
         try:
             return repr(self.concrete(size))
         except DataDependentSize as error:
-            return str(error)
+            return error.size
 
 
 def placeholders(graph: GraphModule) -> list[Node]:
@@ -188,8 +195,8 @@ class _GraphLowering:
         self.strides: dict[int, tuple[int, ...]] = {}
         self.arguments = {node: position for position, node in enumerate(placeholders(graph))}
         self.written: dict[int, Value] = {}  # parameter -> what it holds in the end
-        self.owners: dict[int, Node] = {}  # storage -> first node that has it
-        self.wider = wider_arguments(graph, self.shapes.concrete)
+        self.owners = owners(graph)
+        self.wider = wider_arguments(graph, self.owners, self.shapes.concrete)
         self.memories: dict[Node, Parameter] = {}  # of the arguments in `wider`
         self.draws: list[Draw] = []
         self.scalars: list[Parameter] = []
@@ -200,8 +207,6 @@ class _GraphLowering:
     def run(self) -> LoweredGraph:
         returned: Any = ()
         for node in self.graph.graph.nodes:
-            if isinstance(node.meta.get("val"), torch.Tensor):
-                self.owners.setdefault(storage(node.meta["val"]), node)
             match node.op:
                 case "placeholder":
                     self.values[node] = self.placeholder(node, self.arguments[node])
@@ -228,7 +233,7 @@ class _GraphLowering:
         first, end = self.wider[node]
         offset = self.shapes.concrete(meta.storage_offset())
         self.strides[position] = (1,)
-        self.inputs[position] = Input("argument", position, (1,), span=(first - offset, end - offset))
+        self.inputs[position] = Input("storage", position, (1,), span=(first - offset, end - offset))
         memory = Parameter(position, TensorType((end - first,), element_type(meta.dtype, node)))
         self.memories[node] = memory
         return as_strided(memory, self.shapes.all(meta.shape), self.shapes.all(meta.stride()), offset - first)
@@ -253,14 +258,14 @@ class _GraphLowering:
         flat, first = self.memory(node.args[0], name)
         offset = self.shapes.concrete(meta.storage_offset()) if args[place] is None else args[place]
         window = args[place - 2 : place]
-        reach = span(*window, offset - first)
-        if reach[0] < 0 or reach[1] > flat.shape[0]:
+        begin, end = reach(*window, offset - first)
+        if begin < 0 or end > flat.shape[0]:
             raise UnsupportedOperator(name, f"sizes {window[0]}, strides {window[1]} and offset {offset} reach outside of the "
                                       f"operand's {flat.shape[0]} elements\n{user_line(node)}")  # fmt: skip
         args = [flat, *args[1:place], offset - first]
         if place == 3:
-            return self.lower(node, name, found, args)
-        written = self.apply(node, name, found, args, meta)
+            return self.lower(node, name, found, args, node.meta["val"])
+        written = self.lower(node, name, found, args, None)
         shape, strides = self.shapes.all(meta.shape), self.shapes.all(meta.stride())
         return as_strided(written, shape, strides, self.shapes.concrete(meta.storage_offset()) - first)
 
@@ -294,11 +299,8 @@ class _GraphLowering:
     def sized_call(self, node: Node) -> Any:
         try:
             return self.call(node)
-        except DataDependentSize as size:
-            raise UnsupportedOperator(
-                str(node.target), f"its size {size} depends on the data, and programs have fixed sizes: leave the operator outside of "
-                f"the compiled function (torch.compiler.disable), or mask instead of selecting\n{user_line(node)}"
-            ) from None  # fmt: skip
+        except DataDependentSize as error:
+            raise DataDependentSize(error.size, str(node.target), user_line(node)) from None
 
     def call(self, node: Node) -> Any:
         target = node.target
@@ -323,7 +325,7 @@ class _GraphLowering:
             raise UnsupportedOperator(name, f"has no lowering; arguments: {describe(args)}\n{user_line(node)}")
         if name in OPERATORS:
             return self.in_storage(node, name, found, args)
-        return self.lower(node, name, found, args)
+        return self.lower(node, name, found, args, node.meta.get("val"))
 
     def random_with_state(self, node: Node, target: str) -> Any:
         """A random operator of activation checkpointing: the forward graph keeps the generator's state before it, with which the
@@ -336,9 +338,9 @@ class _GraphLowering:
         args = self.schema_arguments(operator_, node, given)
         meta = operator_(*(_meta(value) for value in args))  # the node itself carries none
         if target == "run_with_rng_state":
-            return self.apply(node, name, found, args, meta, self.arguments[state])
-        place = len(self.draws)
-        return State(place), self.apply(node, name, found, args, meta)
+            return self.lower(node, name, found, args, meta, self.arguments[state])
+        before = State(len(self.draws))
+        return before, self.lower(node, name, found, args, meta)
 
     def schema_arguments(
         self, target: torch._ops.OpOverload, node: Node, given: Sequence[Any] | None = None
@@ -352,13 +354,9 @@ class _GraphLowering:
                 args.append(argument.default_value if argument.has_default_value() else None)
         return args
 
-    def lower(self, node: Node, name: str, found: Any, args: list[Any]) -> Any:
-        result = self.apply(node, name, found, args, node.meta.get("val"))
-        self.check(node, name, result, node.meta.get("val"))
-        return result
-
-    def apply(self, node: Node, name: str, found: Any, args: list[Any], meta: Any, state: int | None = None) -> Any:
-        """A row's results. state: the argument that holds the generator's state, if it is not the device's own."""
+    def lower(self, node: Node, name: str, found: Any, args: list[Any], meta: Any, state: int | None = None) -> Any:
+        """A row's results. meta: tensors of their sizes and dtypes. state: the argument that holds the generator's state, if it is
+        not the device's own."""
         row = found.row
         extra: dict[str, Any] = {}
         tensors = [t for t in (meta if isinstance(meta, (tuple, list)) else (meta,)) if isinstance(t, torch.Tensor)]
@@ -372,6 +370,7 @@ class _GraphLowering:
                 result = row.function(*found.arguments(args), **extra)
             except Unsupported as error:
                 raise UnsupportedOperator(name, f"{error}; arguments: {describe(args)}\n{user_line(node)}") from error
+        self.check(node, name, result, meta)
         return result
 
     def check(self, node: Node, name: str, result: Any, meta: Any) -> None:

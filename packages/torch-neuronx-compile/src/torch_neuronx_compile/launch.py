@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any
 
 import torch
@@ -15,6 +16,9 @@ _DTYPES = {
     "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "i1": torch.bool,
     "ui8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
 }  # fmt: skip
+
+
+_STATE = Struct("=QQ")  # of the generator, as torch.neuron.get_rng_state gives it: seed, offset
 
 
 def encode(lowered: LoweredGraph, program: str) -> bytes:
@@ -90,7 +94,7 @@ class CompiledGraph:
         if source.kind == "constant":
             return self._constants(arguments)[source.position]
         tensor = arguments[source.position]
-        if source.span is not None:
+        if source.kind == "storage":
             first, end = source.span
             tensor = tensor.as_strided((end - first,), (1,), tensor.storage_offset() + first)
         if tensor.device.type == "neuron" and tensor.stride() == source.strides:
@@ -113,11 +117,12 @@ class CompiledGraph:
         return self._on_device
 
     @staticmethod
-    def _device(arguments: list[Any]) -> Any:
+    def _device(arguments: list[Any]) -> torch.device:
         """Where the graph runs: with its first argument on a neuron device, else on the current one."""
-        return next(
-            (a.device for a in arguments if isinstance(a, torch.Tensor) and a.device.type == "neuron"), "neuron"
-        )
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor) and argument.device.type == "neuron":
+                return argument.device
+        return torch.device("neuron", _C.current_device())
 
     def _load(self) -> Any:
         specs = [(shape, strides, _DTYPES[dtype]) for shape, strides, dtype in self.lowered.specs]
@@ -126,12 +131,11 @@ class CompiledGraph:
 
     def _random_numbers(self, arguments: list[Any]) -> list[int]:
         """(seed, offset) of each random operator, in program order."""
-        device = torch.device(self._device(arguments)).index
-        seed, offset = _C.philox(_C.current_device() if device is None else device, self._total)
+        seed, offset = _C.philox(self._device(arguments).index, self._total)
         scalars = []
         for draw in self.lowered.draws:
             if draw.state is not None:
-                scalars += arguments[draw.state].cpu().view(torch.int64).tolist()
+                scalars += _STATE.unpack(bytes(arguments[draw.state].tolist()))
             else:
                 scalars += (seed, offset)
                 offset += draw.count
@@ -139,7 +143,7 @@ class CompiledGraph:
 
     def _result(self, result: Result, outputs: list[torch.Tensor], arguments: list[Any], numbers: list[int]) -> Any:
         if result.kind == "state":
-            return torch.tensor(numbers[2 * result.value : 2 * result.value + 2]).view(torch.uint8)
+            return torch.frombuffer(bytearray(_STATE.pack(*numbers[2 * result.value :][:2])), dtype=torch.uint8)
         if result.kind == "number":
             return result.value
         tensor = arguments[result.value] if result.kind == "argument" else outputs[result.value]

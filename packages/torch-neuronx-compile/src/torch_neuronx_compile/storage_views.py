@@ -15,6 +15,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 import torch_neuronx_compile.stablehlo as hlo
+from torch_neuronx_compile.passes.sizes import span
 from torch_neuronx_compile.stablehlo.value import Value
 
 OPERATORS = {
@@ -39,11 +40,9 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def span(shape: Sequence[int], strides: Sequence[int], offset: int) -> tuple[int, int]:
-    """Storage positions that a view reaches, [first, end); empty at its offset when it has no elements."""
-    if 0 in shape:
-        return offset, offset
-    return offset, offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + 1
+def reach(shape: Sequence[int], strides: Sequence[int], offset: int) -> tuple[int, int]:
+    """Storage positions of a view, [first, end)."""
+    return offset, offset + span(shape, strides)
 
 
 def _order(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
@@ -56,31 +55,36 @@ def to_memory(x: Value, strides: Sequence[int]) -> Value:
     return hlo.reshape(hlo.transpose(x, _order(x.shape, strides)), (prod(x.shape),))
 
 
-def wider_arguments(graph: GraphModule, concrete: Callable[[Any], int]) -> dict[Node, tuple[int, int]]:
+def owners(graph: GraphModule) -> dict[int, Node]:
+    """By storage: the first node that has it, of which the others are views."""
+    found: dict[int, Node] = {}
+    for node in graph.graph.nodes:
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            found.setdefault(storage(node.meta["val"]), node)
+    return found
+
+
+def wider_arguments(
+    graph: GraphModule, owner_of: dict[int, Node], concrete: Callable[[Any], int]
+) -> dict[Node, tuple[int, int]]:
     """Arguments of whose storage the graph's storage operators see more than the dense argument itself: the positions
     [first, end) that they reach. `concrete` makes numbers of symbolic sizes."""
-    owners: dict[int, Node] = {}
     found: dict[Node, tuple[int, int]] = {}
     for node in graph.graph.nodes:
-        meta = node.meta.get("val")
-        if not isinstance(meta, torch.Tensor):
-            continue
-        if node.op == "placeholder":
-            owners.setdefault(storage(meta), node)
-        if not (isinstance(node.target, torch._ops.OpOverload) and node.target.name() in OPERATORS):
+        place = OPERATORS.get(node.target.name()) if isinstance(node.target, torch._ops.OpOverload) else None
+        if place is None:
             continue
         source = node.args[0].meta["val"]
-        owner = owners.get(storage(source))
-        if owner is None:
+        owner = owner_of[storage(source)]
+        if owner.op != "placeholder":
             continue
-        window = node.args[1:3] if OPERATORS[node.target.name()] == 3 else node.args[2:4]
-        given = node.args[OPERATORS[node.target.name()] :] or (node.kwargs.get("storage_offset"),)
-        offset = source.storage_offset() if given[0] is None else given[0]
+        size, stride = ([concrete(n) for n in numbers] for numbers in node.args[place - 2 : place])
+        given = node.args[place] if len(node.args) > place else node.kwargs.get("storage_offset")
         base = owner.meta["val"]
-        shape, strides = ([concrete(s) for s in sizes] for sizes in (base.shape, base.stride()))
-        own = span(shape, strides, concrete(base.storage_offset()))
-        reach = span(*([concrete(s) for s in sizes] for sizes in window), concrete(offset))
-        first, end = found.get(owner, own)
-        if not is_dense(shape, strides) or reach[0] < first or reach[1] > end:
-            found[owner] = min(first, reach[0]), max(end, reach[1])
+        shape, strides = ([concrete(n) for n in numbers] for numbers in (base.shape, base.stride()))
+        own = reach(shape, strides, concrete(base.storage_offset()))
+        first, end = reach(size, stride, concrete(source.storage_offset() if given is None else given))
+        known = found.get(owner, own)
+        if not is_dense(shape, strides) or first < known[0] or end > known[1]:
+            found[owner] = min(known[0], first), max(known[1], end)
     return found

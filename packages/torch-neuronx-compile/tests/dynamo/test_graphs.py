@@ -208,16 +208,16 @@ def test_batch_norm_in_evaluation():
 
 
 @pytest.mark.parametrize(
-    ("function", "operator"),
+    "function",
     [
-        (lambda x: x * x.sum().item(), "_local_scalar_dense"),
-        (lambda x: torch.zeros(x.sum().item()), "_local_scalar_dense"),
+        lambda x: x * x.sum().item(),
+        lambda x: torch.zeros(x.sum().item()),
     ],
 )
-def test_a_size_that_depends_on_data_names_operator_and_remedy(function: Callable[..., Any], operator: str):
+def test_a_size_that_depends_on_data_names_operator_and_remedy(function: Callable[..., Any]):
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         with pytest.raises(
-            Exception, match=rf"(?s){operator}.*depends on the data.*torch.compiler.disable.*test_graphs.py"
+            Exception, match=r"(?s)_local_scalar_dense.*depends on the data.*torch.compiler.disable.*test_graphs.py"
         ):
             torch.compile(function, backend="neuron", fullgraph=True)(torch.tensor([1, 0, 2]).to("neuron"))
 
@@ -226,7 +226,7 @@ def test_a_size_that_depends_on_data_names_operator_and_remedy(function: Callabl
     ("function", "x", "message"),
     [
         (lambda x: x + 1, torch.ones([2] * 9), "input 0 has 9 dimensions, and programs take 8"),
-        (lambda x: x.max(0), torch.zeros(0, 3), r"max\(\): Expected reduction dim 0 to have non-zero size"),
+        (lambda x: x.max(0), torch.zeros(0, 3), r"maximum of tensor<0x3xf32> over an empty dimension has no identity"),
         (lambda x: x.argmax(), torch.tensor([False, True]), r"argmax\(\): does not support bool input"),
     ],
 )

@@ -14,6 +14,7 @@
 #include <torch/library.h>
 
 #include "dispatch/kernel.h"
+#include "dispatch/memory.h"
 #include "neuron/launch.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
@@ -48,12 +49,14 @@ at::Tensor physical(at::Tensor tensor) {
 
 void read(void* host, const at::Tensor& device, size_t nbytes) {
   const StreamLock lock(device.device().index());
-  check(nrtx_copy_to_host(host, device.const_data_ptr(), nbytes), "Cannot copy from the device");
+  check(nrtx_copy_to_host(host, dispatch::address_of(device.unsafeGetTensorImpl(), false), nbytes),
+        "Cannot copy from the device");
 }
 
 void write(const at::Tensor& device, const void* host, size_t nbytes) {
   const StreamLock lock(device.device().index());
-  check(nrtx_copy_from_host(device.mutable_data_ptr(), host, nbytes), "Cannot copy to the device");
+  check(nrtx_copy_from_host(dispatch::address_of(device.unsafeGetTensorImpl(), true), host, nbytes),
+        "Cannot copy to the device");
 }
 
 at::Tensor host_like(const at::Tensor& tensor) {

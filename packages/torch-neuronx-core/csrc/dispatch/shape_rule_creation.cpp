@@ -1,6 +1,5 @@
 // Shape rules of factories that fill a given tensor.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/arange.h>
 
 #include "dispatch/shape_rule.h"

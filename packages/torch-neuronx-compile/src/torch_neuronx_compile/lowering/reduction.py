@@ -139,12 +139,10 @@ def _with_index(body: str, x: Value, dim: int, keepdim: bool = False) -> tuple[V
     d = dimension(dim, x.rank)
     if x.rank == 0:
         return x, hlo.constant(0, "i64")
-    if isinstance(x.shape[d], int) and x.shape[d] == 0:
-        raise IndexError(f"{body}(): Expected reduction dim {d} to have non-zero size.")
     extremum, index = ("maximum", "argmax") if body == "max" else ("minimum", "argmin")
     # Booleans are compared as small integers.
     comparable = hlo.convert(x, "i8") if x.dtype == "i1" else x
-    return reduced(x, extremum, (d,), keepdim), reduced(comparable, index, (d,), keepdim)
+    return _extremum(extremum, x, d, keepdim), reduced(comparable, index, (d,), keepdim)
 
 
 for _name in ("max", "min"):
