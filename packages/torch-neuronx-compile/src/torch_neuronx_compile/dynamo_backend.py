@@ -18,9 +18,12 @@ from torch_neuronx_compile import device_interface, metrics
 from torch_neuronx_compile.artifacts import Artifacts
 from torch_neuronx_compile.cache import files, fingerprint, settings
 from torch_neuronx_compile.decompositions import decompositions
-from torch_neuronx_compile.graph import Shapes, graph_text, lower_graph, placeholders
-from torch_neuronx_compile.launch import CompiledGraph, decode, encode
+from torch_neuronx_compile.graph import lower_graph
+from torch_neuronx_compile.graph_text import graph_text
+from torch_neuronx_compile.launch import CompiledGraph
+from torch_neuronx_compile.lowered_graph import decode, encode
 from torch_neuronx_compile.metrics import get_dynamo_metrics, reset_dynamo_metrics, set_model_name
+from torch_neuronx_compile.symbolic import Shapes, placeholders
 
 __all__ = ["decompositions", "get_dynamo_metrics", "metrics", "neuron", "neuron_backend", "reset_dynamo_metrics", "set_model_name",
            "settings"]  # fmt: skip

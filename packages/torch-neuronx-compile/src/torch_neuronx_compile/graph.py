@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx.precision import warn_float64
+from torch_neuronx_compile.lowered_graph import Draw, Input, LoweredGraph, Result
 from torch_neuronx_compile.lowering import HLO_DTYPE, Unsupported, functional
 from torch_neuronx_compile.lowering.movement import as_strided
 from torch_neuronx_compile.lowering.shape import broadcast_to
@@ -19,6 +20,7 @@ from torch_neuronx_compile.passes.errors import CompileError
 from torch_neuronx_compile.passes.module import Module
 from torch_neuronx_compile.stablehlo.value import Parameter, TensorType, Value, location, parameters
 from torch_neuronx_compile.storage_views import OPERATORS, is_dense, owners, reach, storage, to_memory, wider_arguments
+from torch_neuronx_compile.symbolic import DataDependentSize, Shapes, placeholders
 
 SCALAR_BASE = 1 << 20  # numbers of scalar parameters, after all tensors
 
@@ -34,131 +36,6 @@ class State:
 
 class UnsupportedOperator(CompileError):
     """An operator of a graph has no lowering, or none for these arguments."""
-
-
-class Input:
-    """A tensor that a launch takes: argument `position` of the graph, or constant number `position` of its module.
-
-    strides: those that the program was made for. written: whether the launch writes into it. span: of the kind "storage", which
-    part of the argument's storage the program takes, in one dimension: positions [first, end) from the argument's own offset.
-    """
-
-    __slots__ = ("kind", "position", "strides", "written", "span")
-
-    def __init__(self, kind: str, position: int, strides: tuple[int, ...], written: bool = False,
-                 span: tuple[int, int] | None = None):  # fmt: skip
-        self.kind = kind  # "argument", "constant" or "storage"
-        self.position = position
-        self.strides = strides
-        self.written = written
-        self.span = span
-
-
-class Result:
-    """One value that the graph returns.
-
-    kind: "output" (number `value` of the launch's fresh outputs), "argument" (argument `value`), "number" (`value` itself) or
-    "state" (the generator's state before draw `value`, as torch.neuron.get_rng_state gives it).
-    view: sizes, strides and offset (elements, from the tensor's own) under which the tensor is shown, or None for the tensor as
-    it is: results that are views of an argument, or of another result, share its memory as they do in eager execution.
-    host: it belongs on the CPU.
-    """
-
-    __slots__ = ("kind", "value", "view", "host")
-
-    def __init__(self, kind: str, value: Any, view: tuple | None = None, host: bool = False):
-        self.kind = kind
-        self.value = value
-        self.view = view
-        self.host = host
-
-
-class Draw:
-    """Random numbers of one operator: how many it takes, and the argument that holds the generator's state for them; without one
-    they are the device generator's next.
-    """
-
-    __slots__ = ("count", "state")
-
-    def __init__(self, count: int, state: int | None = None):
-        self.count = count
-        self.state = state
-
-
-class LoweredGraph:
-    """A module, and how a call's arguments and results meet its launch. Without tensors to compute, `module` is None.
-
-    draws: of each random operator in program order; the launch's scalars are (seed, offset) of each.
-    specs: sizes, strides and dtype of every output of the launch, aliased ones included.
-    """
-
-    __slots__ = ("module", "inputs", "results", "draws", "specs")
-
-    def __init__(
-        self, module: Module | None, inputs: list[Input], results: list[Result], draws: list[Draw], specs: list[tuple]
-    ):
-        self.module = module
-        self.inputs = inputs
-        self.results = results
-        self.draws = draws
-        self.specs = specs
-
-
-class DataDependentSize(CompileError):
-    """A size that a graph's arguments do not tell."""
-
-    def __init__(self, size: str, operator: str = "", line: str = ""):
-        super().__init__(
-            operator, f"size {size} depends on the data, and programs have fixed sizes: leave the operator that makes it outside of the "
-            f"compiled function (torch.compiler.disable), or mask instead of selecting\n{line}"
-        )  # fmt: skip
-        self.size = size
-
-
-class Shapes:
-    """What symbolic sizes of a graph are in one call: FX metadata -> ints."""
-
-    def __init__(self, graph: GraphModule, arguments: Sequence[Any]):
-        self.values: dict[Any, int] = {}
-        for node, argument in zip(placeholders(graph), arguments, strict=True):
-            meta = node.meta.get("val")
-            if isinstance(meta, torch.SymInt):
-                self._learn(meta, int(argument))
-            elif isinstance(meta, torch.Tensor):
-                for symbolic, actual in zip(
-                    (*meta.shape, *meta.stride()), (*argument.shape, *argument.stride()), strict=True
-                ):
-                    self._learn(symbolic, actual)
-
-    def _learn(self, symbolic: Any, actual: Any) -> None:
-        if isinstance(symbolic, torch.SymInt) and symbolic.node.expr.is_Symbol:
-            self.values[symbolic.node.expr] = actual if isinstance(actual, int) else int(actual)
-
-    def concrete(self, size: Any) -> Any:
-        """A size as an int."""
-        if not isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            return size
-        found = size.node.expr.subs(self.values) if hasattr(size.node.expr, "subs") else size.node.expr
-        if getattr(found, "free_symbols", None):
-            raise DataDependentSize(str(found))
-        if isinstance(size, torch.SymBool):
-            return bool(found)
-        return int(found) if isinstance(size, torch.SymInt) else float(found)
-
-    def all(self, sizes: Sequence[Any]) -> tuple[int, ...]:
-        return tuple(map(self.concrete, sizes))
-
-    def text(self, size: Any) -> str:
-        """A size for graph_text(); one that depends on data keeps its name."""
-        try:
-            return repr(self.concrete(size))
-        except DataDependentSize as error:
-            return error.size
-
-
-def placeholders(graph: GraphModule) -> list[Node]:
-    """The graph's inputs in order."""
-    return [node for node in graph.graph.nodes if node.op == "placeholder"]
 
 
 def where(node: Node) -> str:
@@ -533,50 +410,3 @@ def describe(args: Any) -> str:
     if isinstance(args, (list, tuple)):
         return f"({', '.join(map(describe, args))})"
     return repr(args)
-
-
-def graph_text(graph: GraphModule, shapes: Shapes) -> str:
-    """What decides which program a graph becomes, as text: nodes, arguments, and sizes, strides and dtypes at its borders."""
-    names: dict[Node, str] = {}
-    lines: list[str] = []
-    for number, node in enumerate(graph.graph.nodes):
-        names[node] = f"%{number}"
-        parts = [f"%{number} {node.op}"]
-        if node.op == "call_function":
-            target = node.target
-            parts.append(
-                target.name() if isinstance(target, torch._ops.OpOverload) else f"{target.__module__}.{target.__name__}"
-            )
-            parts.append(_argument_text(node.args, names, shapes))
-            if node.kwargs:
-                parts.extend(f"{key}={_argument_text(value, names, shapes)}" for key, value in node.kwargs.items())
-        elif node.op == "output":
-            parts.append(_argument_text(node.args, names, shapes))
-            flat = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
-            parts.extend(_tensor_text(item.meta["val"], shapes) for item in flat if isinstance(item, Node))
-        elif node.op == "get_attr":
-            value: Any = graph
-            for name in str(node.target).split("."):
-                value = getattr(value, name)
-            parts.append(_tensor_text(value, shapes))
-        else:
-            parts.append(_tensor_text(node.meta.get("val"), shapes))
-        lines.append(" ".join(parts))
-    return "\n".join(lines)
-
-
-def _tensor_text(value: Any, shapes: Shapes) -> str:
-    if isinstance(value, torch.Tensor):
-        sizes, strides = (",".join(map(shapes.text, numbers)) for numbers in (value.shape, value.stride()))
-        return f"{value.dtype}({sizes})({strides}){value.device.type}"
-    return shapes.text(value)
-
-
-def _argument_text(value: Any, names: Mapping[Node, str], shapes: Shapes) -> str:
-    if isinstance(value, Node):
-        return names[value]
-    if isinstance(value, (list, tuple)):
-        return f"({','.join(_argument_text(item, names, shapes) for item in value)})"
-    if isinstance(value, slice):
-        return f"slice{_argument_text((value.start, value.stop, value.step), names, shapes)}"
-    return value.hex() if isinstance(value, float) else shapes.text(value)

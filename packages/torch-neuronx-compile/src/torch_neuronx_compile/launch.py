@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from struct import Struct
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 from torch_neuronx import _C
-from torch_neuronx_compile.graph import Draw, Input, LoweredGraph, Result
+from torch_neuronx_compile.lowered_graph import Input, LoweredGraph, Result
 
 _DTYPES = {
     "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "i1": torch.bool,
@@ -19,34 +18,6 @@ _DTYPES = {
 
 
 _STATE = Struct("=QQ")  # of the generator, as torch.neuron.get_rng_state gives it: seed, offset
-
-
-def encode(lowered: LoweredGraph, program: str) -> bytes:
-    """What a call needs to know, as text: without the program, of which it holds the key, and without constants."""
-    head = {
-        "program": program,
-        "inputs": [[i.kind, i.position, i.strides, i.written, i.span] for i in lowered.inputs],
-        "results": [[r.kind, r.value, r.view, r.host] for r in lowered.results],
-        "draws": [[d.count, d.state] for d in lowered.draws],
-        "specs": lowered.specs,
-    }
-    return json.dumps(head, separators=(",", ":")).encode()
-
-
-def decode(data: bytes) -> tuple[LoweredGraph, str]:
-    """Inverse of encode()."""
-    head = json.loads(data)
-    results = [
-        Result(kind, value, view and (tuple(view[0]), tuple(view[1]), view[2]), host)
-        for kind, value, view, host in head["results"]
-    ]
-    specs = [(tuple(shape), tuple(strides), dtype) for shape, strides, dtype in head["specs"]]
-    inputs = [
-        Input(kind, position, tuple(strides), written, span and tuple(span))
-        for kind, position, strides, written, span in head["inputs"]
-    ]
-    draws = [Draw(count, state) for count, state in head["draws"]]
-    return LoweredGraph(None, inputs, results, draws, specs), head["program"]
 
 
 class CompiledGraph:
