@@ -73,7 +73,7 @@ class _GraphLowering:
         self.arguments = {node: position for position, node in enumerate(placeholders(graph))}
         self.written: dict[int, Value] = {}  # parameter -> what it holds in the end
         self.owners = owners(graph)
-        self.wider = wider_arguments(graph, self.owners, self.shapes.concrete)
+        self.wider = wider_arguments(graph, self.owners, self.shapes)
         self.memories: dict[Node, Parameter] = {}  # of the arguments in `wider`
         self.draws: list[Draw] = []
         self.scalars: list[Parameter] = []

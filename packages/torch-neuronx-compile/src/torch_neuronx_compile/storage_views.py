@@ -7,16 +7,17 @@ argument's storage than the tensor shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 import torch_neuronx_compile.stablehlo as hlo
 from torch_neuronx_compile.passes.sizes import span
 from torch_neuronx_compile.stablehlo.value import Value
+from torch_neuronx_compile.symbolic import DataDependentSize, Shapes
 
 OPERATORS = {
     "aten::as_strided": 3,
@@ -64,11 +65,9 @@ def owners(graph: GraphModule) -> dict[int, Node]:
     return found
 
 
-def wider_arguments(
-    graph: GraphModule, owner_of: dict[int, Node], concrete: Callable[[Any], int]
-) -> dict[Node, tuple[int, int]]:
+def wider_arguments(graph: GraphModule, owner_of: dict[int, Node], shapes: Shapes) -> dict[Node, tuple[int, int]]:
     """Arguments of whose storage the graph's storage operators see more than the dense argument itself: the positions
-    [first, end) that they reach. `concrete` makes numbers of symbolic sizes."""
+    [first, end) that they reach."""
     found: dict[Node, tuple[int, int]] = {}
     for node in graph.graph.nodes:
         place = OPERATORS.get(node.target.name()) if isinstance(node.target, torch._ops.OpOverload) else None
@@ -78,13 +77,16 @@ def wider_arguments(
         owner = owner_of[storage(source)]
         if owner.op != "placeholder":
             continue
-        size, stride = ([concrete(n) for n in numbers] for numbers in node.args[place - 2 : place])
-        given = node.args[place] if len(node.args) > place else node.kwargs.get("storage_offset")
+        # In a graph with symbolic sizes the numbers among the arguments are nodes of their own.
+        args = map_arg((*node.args[: place + 1], node.kwargs.get("storage_offset")), lambda n: n.meta["val"])
+        offset = source.storage_offset() if args[place] is None else args[place]
         base = owner.meta["val"]
-        shape, strides = ([concrete(n) for n in numbers] for numbers in (base.shape, base.stride()))
-        own = reach(shape, strides, concrete(base.storage_offset()))
-        first, end = reach(size, stride, concrete(source.storage_offset() if given is None else given))
-        known = found.get(owner, own)
+        try:
+            first, end = reach(shapes.all(args[place - 2]), shapes.all(args[place - 1]), shapes.concrete(offset))
+        except DataDependentSize:
+            continue  # the operator that makes the size is refused
+        shape, strides = shapes.all(base.shape), shapes.all(base.stride())
+        known = found.get(owner) or reach(shape, strides, shapes.concrete(base.storage_offset()))
         if not is_dense(shape, strides) or first < known[0] or end > known[1]:
             found[owner] = min(known[0], first), max(known[1], end)
     return found

@@ -178,6 +178,15 @@ def test_operators_that_see_storage(name: str):
         assert (a.stride(), a.storage_offset()) == (b.stride(), b.storage_offset())
 
 
+def test_a_view_of_storage_with_symbolic_sizes():
+    compiled = torch.compile(
+        lambda x: x.as_strided((x.shape[0] - 1, 2), (1, 1), x.storage_offset()) * 2, backend="neuron", dynamic=True
+    )
+    for size in (4, 7, 12):
+        x = torch.arange(float(size))
+        torch.testing.assert_close(compiled(x.to("neuron")).cpu(), x.unfold(0, 2, 1) * 2)
+
+
 REDUCED_AGAIN: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], tuple[int, ...]]] = {
     "mean of one mean": (lambda x: x.square().mean(1).mean(), (1, 8)),
     "mean of one norm": (lambda x: x.norm(dim=1).mean(), (1, 8)),
@@ -212,6 +221,7 @@ def test_batch_norm_in_evaluation():
     [
         lambda x: x * x.sum().item(),
         lambda x: torch.zeros(x.sum().item()),
+        lambda x: x.as_strided((x.sum().item(),), (1,)),
     ],
 )
 def test_a_size_that_depends_on_data_names_operator_and_remedy(function: Callable[..., Any]):
